@@ -1,0 +1,55 @@
+#!/bin/sh
+# Makes .venv with the locked packages, once; `make` calls it when the lock is newer than the stamp.
+#   PYTHON=/path/to/python  choose the interpreter instead of the first of 3.11, 3.12, 3.13 that is found
+#   NEED_MB=9000            free disk space to ask for
+set -eu
+venv=.venv
+stamp=$venv/ready
+log=$venv/setup.log
+need_mb=${NEED_MB:-9000}
+
+fail() { echo "set-up: $1" >&2; exit 1; }
+
+usable() { "$1" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' >/dev/null 2>&1; }
+
+find_python() {
+    if [ -n "${PYTHON:-}" ]; then
+        usable "$PYTHON" || fail "PYTHON=$PYTHON is no Python 3.11-3.13; name one that is, or leave PYTHON unset."
+        echo "$PYTHON"
+        return
+    fi
+    for candidate in python3.11 python3.12 python3.13 python3 python; do
+        if usable "$candidate"; then echo "$candidate"; return; fi
+    done
+    found=$(python3 --version 2>/dev/null || echo "no python3")
+    fail "Python 3.11, 3.12 or 3.13 is needed and $found was found; install one, or name it: make PYTHON=/path/to/python3.11."
+}
+
+free_mb() { df -Pk . | awk 'NR == 2 { print int($4 / 1024) }'; }
+
+python=$(find_python)
+if [ ! -x $venv/bin/python ] || ! usable $venv/bin/python; then
+    [ "$(free_mb)" -ge "$need_mb" ] || fail "the packages need $need_mb MB and $(free_mb) MB are free here; free some space and call make again."
+    "$python" -c 'import venv, ensurepip' 2>/dev/null || fail "$python lacks venv or ensurepip; install them (Debian and Ubuntu: apt install python3-venv), or name another Python with PYTHON=."
+    "$python" -m venv --clear $venv
+fi
+
+total=$(grep -c == requirements.lock)
+echo "set-up: $total locked packages into $venv with $($venv/bin/python --version) (once; log in $log)"
+$venv/bin/python -m pip install --disable-pip-version-check --progress-bar off -r requirements.lock > $log 2>&1 &
+pip=$!
+trap 'kill $pip 2>/dev/null; exit 130' INT TERM
+seconds=0
+while kill -0 $pip 2>/dev/null; do
+    sleep 1
+    seconds=$((seconds + 1))
+    if [ $((seconds % 15)) -eq 0 ]; then
+        echo "set-up: ${seconds} s, $(grep -cE '^(Collecting|Requirement already)' $log || true) of $total packages found, $(du -sm $venv | cut -f1) MB installed"
+    fi
+done
+wait $pip || { tail -n 5 $log >&2; fail "pip could not install the lock (its last lines are above, all of it in $log); check network and disk, then call make again: it resumes."; }
+
+# The checkout itself: a path relative to site-packages, so that a kernel finds jepa_nb from any folder.
+echo ../../../.. > "$($venv/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/jepa_nb.pth"
+cp requirements.lock $stamp
+echo "set-up: done in ${seconds} s"
