@@ -1,0 +1,1 @@
+"""Which tokens and patches are hidden: spans of text tokens, blocks of image patches."""
