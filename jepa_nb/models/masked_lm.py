@@ -134,7 +134,7 @@ def completions(
     asked = torch.zeros_like(ids, dtype=torch.bool).scatter_(1, position[:, None], True)
     logits = model(ids.masked_fill(asked, mask_id), attention, asked).float().to(generator.device) / temperature
     probs = _candidates(logits.softmax(1), _ordinary(logits.shape[1], special).to(logits.device), min_prob)
-    without = torch.zeros(len(probs), dtype=torch.bool) if replace else ((probs > 0).sum(1) >= k)
+    without = probs.new_zeros(len(probs), dtype=torch.bool) if replace else ((probs > 0).sum(1) >= k)
     drawn = torch.empty(len(probs), k, dtype=torch.int64, device=probs.device)
     for rows, again in ((without, False), (~without, True)):
         if bool(rows.any()):
