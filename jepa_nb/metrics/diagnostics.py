@@ -45,11 +45,10 @@ def diagnose(pred: Tensor, target: Tensor, *, position: Tensor | None = None, sa
     """
     pred, target = features("pred", pred), features("target", target)
     require_same_shape("pred", pred, "target", target)
-    rows = len(target)
-    position = labels("position", position, rows) if position is not None else None
-    sample = labels("sample", sample, rows) if sample is not None else None
+    position = labels("position", position, target) if position is not None else None
+    sample = labels("sample", sample, target) if sample is not None else None
     found = _fit(pred, target, position) | _rank(target, "tokens", rank_kind)
-    drawn = _drawn(rows, target.device)
+    drawn = _drawn(target)
     cosine = cosine_stats(target[drawn])
     found |= {"cosine_mean": cosine.mean, "cosine_sd": cosine.sd, "cosine_p95": cosine.p95}
     mi = infonce_mi(pred[drawn], target[drawn], centre=True, exclude=None if sample is None else sample[drawn])
@@ -86,6 +85,6 @@ def _irreducible(completions: Tensor, width: int, variance: float) -> dict[str, 
     return {"irreducible_variance": raw, "irreducible_share": 1.0 - r2(raw, variance)}
 
 
-def _drawn(rows: int, device: torch.device) -> Tensor:
-    """All rows, or ``PAIR_ROWS`` of them at random: evenly spaced ones could fall on one position of every sample."""
-    return torch.randperm(rows, generator=seeds.generator(0, "diagnose"))[:PAIR_ROWS].to(device)
+def _drawn(x: Tensor) -> Tensor:
+    """Indices of all rows, or of ``PAIR_ROWS`` drawn at random: evenly spaced ones could fall on one position of every sample."""
+    return torch.randperm(len(x), generator=seeds.generator(0, "diagnose"))[:PAIR_ROWS].to(x.device)

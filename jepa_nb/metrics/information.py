@@ -63,8 +63,7 @@ def infonce_mi(pred: Tensor, target: Tensor, *, temperature: float = 0.1, groups
     pred, target = features("pred", pred), features("target", target)
     require_same_shape("pred", pred, "target", target)
     _require_temperature(temperature)
-    rows = len(pred)
-    groups = labels("groups", groups, rows) if groups is not None else torch.zeros(rows, dtype=torch.long, device=pred.device)
+    groups = labels("groups", torch.zeros(len(pred), dtype=torch.long) if groups is None else groups, pred)
     index, present = _blocks(groups)
     left, right = pred[index], target[index]
     if centre:
@@ -72,7 +71,7 @@ def infonce_mi(pred: Tensor, target: Tensor, *, temperature: float = 0.1, groups
     logits = unit(left) @ unit(right).mT / temperature
     rival = present[:, None, :].expand_as(logits) & ~torch.eye(index.shape[1], dtype=torch.bool, device=index.device)
     if exclude is not None:
-        sample = labels("exclude", exclude, rows)[index]
+        sample = labels("exclude", exclude, pred)[index]
         rival = rival & (sample[:, :, None] != sample[:, None, :])
     positive = logits.diagonal(dim1=1, dim2=2)
     among = logits.masked_fill(~rival, -torch.inf)
@@ -94,7 +93,7 @@ def published_mi(z_c: Tensor, z_t: Tensor, queue: FeatureQueue, sample: Tensor, 
     z_c, z_t = features("z_c", z_c, axes=("B", "D"), least=1), features("z_t", z_t, axes=("B", "D"), least=1)
     require_same_shape("z_c", z_c, "z_t", z_t)
     _require_temperature(temperature)
-    sample = labels("sample", sample, len(z_c))
+    sample = labels("sample", sample, z_c)
     entries, ids = queue.negatives()
     if entries.shape[1] != z_c.shape[1]:
         raise ConfigError(f"z_c has width {z_c.shape[1]} but the queue holds width {entries.shape[1]}.")
@@ -131,7 +130,7 @@ class FeatureQueue:
         x = features("x", x, axes=("B", "D"), least=1)
         if x.shape[1] != self.width:
             raise ConfigError(f"x has width {x.shape[1]} but the queue holds width {self.width}.")
-        ids = labels("ids", ids, len(x))
+        ids = labels("ids", ids, x)
         kept = x[-self.size:]
         start = self._pushed + len(x) - len(kept)
         slots = torch.arange(start, start + len(kept), device=self._ids.device) % self.size
@@ -176,7 +175,7 @@ def equal_groups(groups: Tensor, size: int, generator: torch.Generator) -> Tenso
     """
     if size < 2:
         raise ConfigError(f"size must be at least 2 (one positive, one negative), got {size}.")
-    groups = labels("groups", groups)
+    groups = labels("groups", groups, groups)
     shuffled = torch.randperm(len(groups), generator=generator, device=generator.device).to(groups.device)
     index, present = _blocks(groups[shuffled])
     large = present.sum(1) >= size

@@ -49,8 +49,8 @@ def require_finite(name: str, x: Tensor) -> None:
                     "look for the step that produced them before measuring.")
 
 
-def labels(name: str, x: Tensor, rows: int | None = None) -> Tensor:
-    """``x`` as int64 labels of ``rows`` rows (``None``: of one or more): a group, a position or a sample id each.
+def labels(name: str, x: Tensor, like: Tensor) -> Tensor:
+    """``x`` as int64 labels of the rows of ``like`` (a group, a position or a sample id each), on its device.
 
     Raises:
         ConfigError: no integer tensor of that shape.
@@ -58,9 +58,10 @@ def labels(name: str, x: Tensor, rows: int | None = None) -> Tensor:
     if not isinstance(x, Tensor) or x.is_floating_point() or x.is_complex():
         got = x.dtype if isinstance(x, Tensor) else type(x).__name__
         raise ConfigError(f"{name} must be an integer tensor, got {got}; convert it with .long().")
-    if x.ndim != 1 or len(x) == 0 or rows not in (None, len(x)):
-        raise ConfigError(f"{name} must hold one label for each of the {rows or 'N'} rows, got shape {tuple(x.shape)}.")
-    return x.detach().long()
+    if x.ndim != 1 or len(x) == 0 or len(x) != len(like):
+        wanted = f"one label for each of the {len(like)} rows" if like is not x else "labels of one or more rows"
+        raise ConfigError(f"{name} must hold {wanted}, got shape {tuple(x.shape)}.")
+    return x.detach().to(like.device, torch.long)
 
 
 def require_same_shape(name: str, x: Tensor, other_name: str, other: Tensor) -> None:

@@ -63,7 +63,7 @@ def total_variance(x: Tensor) -> float:
 def group_means(x: Tensor, groups: Tensor) -> Tensor:
     """Mean row of each group of ``x`` (N, D), (G, D) float64 in ascending order of the labels ``groups`` (N,)."""
     x = features("x", x, least=1)
-    return _means(x, labels("groups", groups, len(x)))[0]
+    return _means(x, labels("groups", groups, x))[0]
 
 
 def within_group_variance(x: Tensor, groups: Tensor) -> float:
@@ -73,7 +73,7 @@ def within_group_variance(x: Tensor, groups: Tensor) -> float:
         ConfigError: shapes that disagree, or no group with two rows. NonFinite: a NaN or an infinity.
     """
     x = features("x", x)
-    groups = labels("groups", groups, len(x))
+    groups = labels("groups", groups, x)
     means, member = _means(x, groups)
     if len(means) == len(x):
         raise ConfigError("no group has two rows, so there is no variance within a group; pass more rows or coarser groups.")
