@@ -1,0 +1,1 @@
+"""Data: recipes, fetching, documents and images; importing the package loads nothing."""

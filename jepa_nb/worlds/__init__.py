@@ -1,0 +1,1 @@
+"""Generated data whose state is known; importing the package loads nothing."""
