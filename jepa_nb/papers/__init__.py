@@ -30,7 +30,8 @@ SECOND_HAND = ("note", "notes", "inferred")
 class Reported:
     """What a paper reports: a value or a range (``low``, ``high``), its spread over ``n`` runs, and where we know it from.
 
-    ``second_hand`` is true where every source is a note of a third party or a reading that nothing states.
+    ``second_hand`` is true where every source is a note of a third party or a reading that nothing states; arithmetic
+    (``computed``) on such numbers stays second-hand.
     """
 
     source: tuple[str, ...]
@@ -43,7 +44,8 @@ class Reported:
 
     @property
     def second_hand(self) -> bool:
-        return all(tag in SECOND_HAND for tag in self.source)
+        origins = [tag for tag in self.source if tag != "computed"]
+        return bool(origins) and all(tag in SECOND_HAND for tag in origins)
 
     @property
     def centre(self) -> float | None:
@@ -178,6 +180,8 @@ def _claim(raw: dict[str, Any], paper_name: str, figures: dict[str, PaperFigure]
     where = f"claim {raw.get('id', '?')}"
     values = _checked(Claim, raw, where, given=("paper",))
     reported = _checked(Reported, values["reported"], f"reported of {where}")
+    if not reported["source"]:
+        raise ConfigError(f"{where} names no source of what is reported; give at least one of {', '.join(SOURCES)}.")
     for tag in reported["source"]:
         require_known(f"source of {where}", tag, SOURCES)
     values["reported"] = Reported(**reported | {"source": tuple(reported["source"])})
@@ -217,7 +221,8 @@ def _checked(kind: type, raw: dict[str, Any], where: str, given: tuple[str, ...]
 
 def _cells(grid: dict[str, Any]) -> list[dict[str, Any]]:
     """One ``value`` claim for each cell ``[value, sd]`` of a published table."""
-    shared = {key: value for key, value in grid.items() if key not in ("id", "columns", "rows", "reported", "statement", "measure")}
+    own = ("id", "columns", "rows", "reported", "statement", "measure")
+    shared = {key: value for key, value in grid.items() if key not in own}
     cells = []
     for row, (label, *values) in grid["rows"].items():
         if len(values) != len(grid["columns"]):
