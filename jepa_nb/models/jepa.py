@@ -15,7 +15,7 @@ from torch import nn
 from jepa_nb.errors import ConfigError, DataError, require_known
 from jepa_nb.masking.blocks import BlockMasks
 from jepa_nb.models.predictors import TextPredictor, VisionPredictor
-from jepa_nb.models.text import TextEncoder, masked_mean
+from jepa_nb.models.text import TextEncoder
 from jepa_nb.models.vision import VisionEncoder, take
 
 NETWORKS = ("online", "target")
@@ -74,7 +74,8 @@ class TextJEPA(Jepa):
         super().__init__(context_encoder, predictor)
 
     def predict(self, ids: torch.Tensor, attention: torch.Tensor | None, mask: torch.Tensor, mask_id: int) -> Prediction:
-        """Predict the masked tokens of a batch; pooled states are means over real tokens.
+        """Predict the masked tokens of a batch; pooled states are means over all T positions, padding included, as in the
+        published MI proxy (A5).
 
         Args:
             ids: (B, T) int64, the clean tokens.
@@ -94,7 +95,7 @@ class TextJEPA(Jepa):
         with torch.no_grad():
             target = self.target_encoder(ids, attention)
         return Prediction(pred, target[sample, position], position, sample,
-                          masked_mean(context, attention), masked_mean(target, attention))
+                          context.mean(1), target.mean(1))
 
     @torch.no_grad()
     def encode(self, ids: torch.Tensor, attention: torch.Tensor | None = None, *, network: str = "online") -> torch.Tensor:

@@ -1,0 +1,90 @@
+"""Paper A's runs as jobs of the store: what is asked, what it builds on, how long it takes. torch loads when one is trained."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from jepa_nb import provenance
+from jepa_nb.data import recipes
+from jepa_nb.device import Resolved, resolve
+from jepa_nb.experiments.paradox import config as configs
+from jepa_nb.training import store
+
+TRAINING = {configs.EXPERIMENT: "jepa_nb.experiments.paradox.diagnostics", configs.MASKED_LM: "jepa_nb.experiments.paradox.masked_lm"}
+NOTEBOOK_MODULES = ("jepa_nb.experiments.paradox.study", "jepa_nb.experiments.paradox.plots",
+                    "jepa_nb.experiments.paradox.measurements", "jepa_nb.figures", "jepa_nb.ledger")
+# planned seconds of one run on one core: T-JEPA, I-JEPA, masked LM; gpu and paper are estimates for one GPU
+SECONDS = {"smoke": (2, 2, 2), "laptop": (60, 60, 150), "gpu": (3_600, 3_600, 1), "paper": (40_000, 90_000, 1)}
+
+
+@dataclass(frozen=True)
+class Job:
+    """One run of the store with what is needed to train it."""
+
+    label: str
+    arm: str
+    seed: int
+    spec: store.RunSpec
+    resolved: Resolved
+    seconds: float
+    recipes: tuple[tuple[str, str], ...]
+    needs: tuple[Job, ...] = ()
+
+    @property
+    def data(self) -> dict[str, str]:
+        """Fingerprint of each recipe that the run reads."""
+        return {name: recipes.fingerprint(name, source) for name, source in self.recipes}
+
+    def run(self) -> store.Run:
+        """The finished run; what it builds on is trained first."""
+        return store.run(self.spec, self._train, label=self.label)
+
+    def _train(self, spec: store.RunSpec, folder: Path) -> store.Outcome:
+        built_on = [need.run() for need in self.needs]
+        from jepa_nb.experiments.paradox import execute
+
+        return execute.train(spec, folder, self.resolved, built_on, self.label)
+
+
+def jobs(tier: str, arms: list[str], *, seeds: list[int] | None = None, overrides: dict[str, Any] | None = None,
+         device: str = "auto", source: str = "embedded") -> list[Job]:
+    """Jobs of some arms at a tier, text and image of each seed side by side.
+
+    ``source`` other than ``"embedded"`` replaces the tier's own source of data.
+    """
+    resolved = resolve(device)
+    changed = dict(overrides or {}) | ({"source": source} if source != "embedded" else {})
+    completer = _masked_lm(tier, resolved, changed.get("source"))
+    return [_diagnostics(tier, member, resolved, completer) for member in
+            configs.members(tier, arms, seeds=seeds, overrides=changed)]
+
+
+def _masked_lm(tier: str, resolved: Resolved, source: str | None) -> Job:
+    sizes = configs.TIERS[tier].masked_lm
+    asked = replace(sizes, source=source) if source else sizes
+    read = ((asked.pretrained, "hub"),) if asked.pretrained else ((asked.recipe, asked.source),)
+    spec = store.RunSpec(configs.MASKED_LM, asdict(asked), resolved.key(), _data(read), _code(configs.MASKED_LM))
+    return Job("masked LM", "masked_lm", asked.seed, spec, resolved, SECONDS[tier][2], read)
+
+
+def _diagnostics(tier: str, member: configs.Member, resolved: Resolved, completer: Job) -> Job:
+    asked = member.config
+    text = asked.modality == "text"
+    read = tuple((name, asked.source) for name in asked.recipes)
+    needs = (completer,) if text else ()
+    spec = store.RunSpec(configs.EXPERIMENT, asdict(asked), resolved.key(), _data(read), _code(configs.EXPERIMENT),
+                         tuple(need.spec.key for need in needs))
+    label = f"{'T-JEPA' if text else 'I-JEPA'} {member.arm} seed {asked.seed}"
+    return Job(label, member.arm, asked.seed, spec, resolved, SECONDS[tier][0 if text else 1], read, needs)
+
+
+def _data(read: tuple[tuple[str, str], ...]) -> str:
+    return "+".join(f"{name}:{recipes.fingerprint(name, source)}" for name, source in read)
+
+
+@lru_cache(maxsize=None)
+def _code(experiment: str) -> str:
+    return provenance.code_fingerprint([TRAINING[experiment]])

@@ -1,0 +1,150 @@
+"""The five diagnostics of paper A on one split, as published and as corrected, for both networks (A5, A7).
+
+A row is (step, epoch, split, network, metric, variant, value). ``variant`` names the definition: ``published`` or a
+correction of it. Nothing here changes the networks or draws from a global generator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from jepa_nb import seeds
+from jepa_nb.experiments.paradox.config import Diagnostics
+from jepa_nb.metrics import geometry, information, variance
+from jepa_nb.metrics.information import FeatureQueue
+from jepa_nb.objectives.latent import latent_loss
+
+Row = dict[str, Any]
+NETWORKS = ("online", "target")
+
+
+@dataclass
+class Collected:
+    """Everything that the diagnostics of one split read. N predicted tokens, M real tokens, B samples, D width."""
+
+    prediction: torch.Tensor  # (N, D)
+    target: torch.Tensor  # (N, D)
+    position: torch.Tensor  # (N,)
+    sample: torch.Tensor  # (N,)
+    z_context: torch.Tensor  # (B, D)
+    z_target: torch.Tensor  # (B, D)
+    tokens: dict[str, torch.Tensor]  # network -> (M, D)
+    pooled: dict[str, torch.Tensor]  # network -> (B, D)
+    token_position: torch.Tensor  # (M,)
+
+
+def eval_batches(task: Any, split: str) -> Iterator[Any]:
+    """The fixed evaluation samples of a split under fixed masks, in batches."""
+    config: Diagnostics = task.config
+    draw = seeds.generator(config.seed, "evaluation masks", split)
+    available = min(config.eval_samples, task.n_train if split == "train" else config.n_val)
+    for index in torch.arange(available).split(config.batch):
+        yield task.batch(split, index, draw)
+
+
+@torch.no_grad()
+def collect(task: Any, split: str) -> Collected:
+    """Run both networks and the predictor over the evaluation samples of a split."""
+    parts: dict[str, list[torch.Tensor]] = {}
+    seen = 0
+    for batch in eval_batches(task, split):
+        predicted = task.predict(batch)
+        z_context, z_target = task.published_views(batch, predicted)
+        found = {"prediction": predicted.pred, "target": predicted.target, "position": predicted.position,
+                 "sample": predicted.sample + seen, "z_context": z_context, "z_target": z_target,
+                 "token_position": task.positions(batch)}
+        for network in NETWORKS:
+            found[f"tokens {network}"], found[f"pooled {network}"] = task.states(network, batch)
+        seen += len(z_context)
+        for name, value in found.items():
+            parts.setdefault(name, []).append(value.float() if value.is_floating_point() else value)
+    whole = {name: torch.cat(values) for name, values in parts.items()}
+    networks = {kind: {network: whole.pop(f"{kind} {network}") for network in NETWORKS} for kind in ("tokens", "pooled")}
+    return Collected(**whole, **networks)
+
+
+def evaluate(task: Any, split: str, queue: FeatureQueue, step: int, alternatives: Any | None = None) -> list[Row]:
+    """All rows of one split after ``step`` steps; ``alternatives`` adds the irreducible variance."""
+    config: Diagnostics = task.config
+    found = collect(task, split)
+    values = list(_loss(config, found)) + list(_information(config, split, found, queue))
+    for network in NETWORKS:
+        values += list(_geometry(config, found.tokens[network], found.pooled[network], network))
+    if alternatives is not None:
+        values += list(_irreducible(found, alternatives))
+    epoch = step / config.steps_per_epoch
+    return [{"step": step, "epoch": epoch, "split": split, "network": network, "metric": metric, "variant": variant,
+             "value": float(value)} for network, metric, variant, value in values]
+
+
+def _loss(config: Diagnostics, found: Collected) -> Iterator[tuple[str, str, str, float]]:
+    """Diagnostic 4: the loss, and what of the target variance it explains (R^2), in all and given the position."""
+    summed = float(latent_loss(found.prediction, found.target, reduction="sum", target_norm=config.target_norm))
+    total = variance.total_variance(found.target)
+    within = variance.within_group_variance(found.target, found.position)
+    trained = float(latent_loss(found.prediction, found.target, reduction=config.latent_loss, target_norm=config.target_norm))
+    yield "target", "loss", "published", trained
+    yield "target", "loss", "summed", summed
+    yield "target", "predicted_variance", "total", total
+    yield "target", "predicted_variance", "within_position", within
+    yield "target", "r2", "total", variance.r2(summed, total)
+    yield "target", "r2", "within_position", variance.r2(summed, within)
+    yield "target", "position_share", "total", variance.explained_by_groups(found.target, found.position)
+
+
+def _information(config: Diagnostics, split: str, found: Collected, queue: FeatureQueue) -> Iterator[tuple[str, str, str, float]]:
+    """Diagnostic 1: the MI proxy in nats. Validation samples are numbered apart from the training samples in the queue."""
+    ids = torch.arange(len(found.z_context), device=found.z_context.device)
+    published = information.published_mi(found.z_context, found.z_target, queue, ids if split == "train" else -1 - ids)
+    yield "target", "mi", "published", published.nats
+    yield "target", "mi_cap", "published", published.cap
+    kept = _equal_groups(config, found)
+    for variant, centre, groups in (("position_conditioned", True, found.position[kept]), ("uncontrolled", False, None)):
+        measured = information.infonce_mi(found.prediction[kept], found.target[kept], temperature=config.temperature,
+                                          groups=groups, centre=centre, exclude=found.sample[kept])
+        yield "target", "mi", variant, measured.nats
+        yield "target", "mi_cap", variant, measured.cap
+
+
+def _equal_groups(config: Diagnostics, found: Collected) -> torch.Tensor:
+    """Rows of positions that enough samples predict, equally many each, so that text and images share one cap."""
+    pair = found.sample * (int(found.position.max()) + 1) + found.position
+    order = torch.argsort(pair, stable=True)
+    first = torch.ones(len(pair), dtype=torch.bool, device=pair.device)
+    first[1:] = pair[order][1:] != pair[order][:-1]
+    distinct = order[first].sort().values
+    chosen = information.equal_groups(found.position[distinct], config.mi_group, seeds.generator(config.seed, "mi groups"))
+    return distinct[chosen.to(distinct.device)]
+
+
+def _geometry(config: Diagnostics, tokens: torch.Tensor, pooled: torch.Tensor, network: str) -> Iterator[tuple[str, str, str, float]]:
+    """Diagnostics 0, 2 and 3: total variance, effective rank of tokens and of pooled vectors, pairwise cosine."""
+    yield network, "total_variance", "tokens", variance.total_variance(tokens)
+    yield network, "total_variance", "pooled", variance.total_variance(pooled)
+    for kind in ("eigenvalue_entropy", "rankme", "participation"):
+        yield network, "rank_tokens", kind, geometry.effective_rank(tokens, kind=kind)
+        yield network, "rank_pooled", kind, geometry.effective_rank(pooled, kind=kind)
+    yield network, "rank_share_tokens", "eigenvalue_entropy", geometry.rank_share(tokens, kind="eigenvalue_entropy")
+    yield network, "rank_share_pooled", "eigenvalue_entropy", geometry.rank_share(pooled, kind="eigenvalue_entropy")
+    drawn = torch.randperm(len(tokens), generator=seeds.generator(config.seed, "cosine tokens"))[:config.cosine_tokens]
+    for variant, rows in (("published", tokens[drawn.to(tokens.device)]), ("centred", (tokens - tokens.mean(0))[drawn.to(tokens.device)])):
+        stats = geometry.cosine_stats(rows)
+        yield network, "cosine_mean", variant, stats.mean
+        yield network, "cosine_sd", variant, stats.sd
+        yield network, "cosine_p95", variant, stats.p95
+        for place, share in enumerate(stats.histogram):
+            yield network, f"cosine_bin_{place:02d}", variant, float(share)
+
+
+def _irreducible(found: Collected, alternatives: Any) -> Iterator[tuple[str, str, str, float]]:
+    """Diagnostic 5: Var(z_T | context), raw and as a share of the target variance within positions."""
+    within = variance.within_group_variance(found.tokens["target"], found.token_position)
+    yield "target", "token_variance", "within_position", within
+    for variant in alternatives.variants:
+        raw = float(alternatives.variance(variant).mean())
+        yield "target", "irreducible", variant, raw
+        yield "target", "irreducible_share", variant, raw / within if within > 0 else 0.0

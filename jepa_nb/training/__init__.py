@@ -1,0 +1,1 @@
+"""Schedules, the training loop, checkpoints, and the content-addressed store of finished runs."""
