@@ -28,7 +28,7 @@ figures: $(READY)
 test: $(READY)
 	@scratch=$$(mktemp -d) && trap 'rm -rf "$$scratch"' EXIT && \
 	JEPA_NB_TIER=smoke JEPA_NB_BUILD="$$scratch/build" JEPA_NB_HOME="$$scratch/home" \
-	$(PY) -m pytest tests notebooks --nbval-lax --nbval-current-env -n 2 --dist loadfile
+	$(PY) -m pytest tests notebooks --nbval-lax --nbval-current-env --nbval-cell-timeout 120 --nbval-kernel-startup-timeout 120 -n 2 --dist loadfile
 
 lab: $(READY)
 	@$(PY) -m jupyterlab notebooks/00_start_here.ipynb
