@@ -32,17 +32,18 @@ def build(tier: str = "default") -> Path:
     """
     tier = resolve_tier(tier)
     source, target = paths.tier_build(tier) / "figures", paths.build() / "gallery"
+    sidecars, verdicts = [ledger.read_sidecar(file) for file in sorted(source.glob("*.json"))], ledger.collect(source)
     ready = target.with_name(f".gallery.{os.getpid()}")
-    shutil.rmtree(ready, ignore_errors=True)
-    ready.mkdir(parents=True)
-    sidecars = [ledger.read_sidecar(file) for file in sorted(source.glob("*.json"))]
-    verdicts = ledger.collect(source)
-    for sidecar in sidecars:
-        _copy_assets(sidecar, tier, ready)
-    ledger.write(verdicts, ready / "assets")
-    files.write_text(ready / "index.html", page(tier, sidecars, verdicts, ready))
-    shutil.rmtree(target, ignore_errors=True)
-    os.replace(ready, target)
+    try:
+        for sidecar in sidecars:
+            _copy_assets(sidecar, tier, ready)
+        ledger.write(verdicts, ready / "assets")
+        files.write_text(ready / "index.html", page(tier, sidecars, verdicts, ready))
+        if target.exists():
+            shutil.rmtree(target)
+        os.replace(ready, target)
+    finally:
+        shutil.rmtree(ready, ignore_errors=True)  # gone already where the page was finished
     return target / "index.html"
 
 

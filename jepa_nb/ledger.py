@@ -31,8 +31,6 @@ __all__ = ["Claim", "Measurement", "Verdict", "adjust", "claim", "claims", "coll
 
 VERDICTS = ("reproduced", "not reproduced", "supports", "contradicts", "inconclusive", "not comparable", "not attempted", "none")
 LEVEL, BOOTSTRAP_FROM = 0.95, 8
-WORDS = {"paper": ("reproduced", "not reproduced")}  # of a claim found true, found false; other tiers:
-DEFAULT_WORDS = ("supports", "contradicts")
 
 
 @dataclass(frozen=True)
@@ -110,10 +108,7 @@ class Verdict:
 
 
 def judge(claim: Claim, measurement: Measurement | None, *, tier: str, standin: str = "", reason: str = "") -> Verdict:
-    """The verdict on one claim, before Holm's correction.
-
-    Args:
-        measurement: ``None`` where the claim was not attempted; ``reason`` then says why.
+    """The verdict on one claim, before Holm's correction. Without a measurement ``reason`` says why it was not attempted.
 
     Raises:
         UnknownName: unknown tier.
@@ -163,7 +158,7 @@ def _scale(claim: Claim, measurement: Measurement) -> tuple[Callable, Callable]:
 
 
 def _decided(measured: Verdict) -> Verdict:
-    true, false = WORDS.get(measured.tier, DEFAULT_WORDS)
+    true, false = ("reproduced", "not reproduced") if measured.tier == "paper" else ("supports", "contradicts")
     tried = len(measured.measurement.per_seed)
     if measured.n < tried:
         return replace(measured, verdict="inconclusive", p=None, reason=f"the event occurred in {measured.n} of {tried} seeds")
@@ -171,8 +166,7 @@ def _decided(measured: Verdict) -> Verdict:
         return replace(measured, verdict="inconclusive", reason="one seed gives no interval")
     low, high = measured.claim.region()
     if measured.tier == "paper" and measured.claim.kind not in DIRECTED:
-        inside = low <= measured.mean <= high
-        return replace(measured, verdict=true if inside else false, p=None)
+        return replace(measured, verdict=true if low <= measured.mean <= high else false, p=None)
     if low <= measured.low and measured.high <= high:
         return replace(measured, verdict=true)
     if measured.high < low or high < measured.low:

@@ -165,6 +165,9 @@ def parse(text: str, name: str) -> Paper:
         raise ConfigError(f"claims of '{name}' are no valid TOML ({error}); mend the file.") from error
     for key in tree:
         require_known("table of a claims file", key, ("paper", "figures", "claim", "grid"))
+    for key in ("paper", "figures"):
+        if key not in tree:
+            raise ConfigError(f"the claims file of '{name}' lacks the table '{key}'; add it.")
     figures = {key: PaperFigure(name=key, **_checked(PaperFigure, value, f"figure {key}", given=("name",)))
                for key, value in tree["figures"].items()}
     found: dict[str, Claim] = {}
