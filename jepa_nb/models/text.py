@@ -84,11 +84,3 @@ class TextEncoder(TextStack):
     def forward(self, ids: torch.Tensor, attention: torch.Tensor | None = None) -> torch.Tensor:
         """States (B, T, D) of ids (B, T) int64 under attention (B, T) bool, None where nothing is padded."""
         return super().forward(attention, input_ids=ids)
-
-
-def masked_mean(states: torch.Tensor, attention: torch.Tensor | None) -> torch.Tensor:
-    """Mean (B, D) of states (B, T, D) over the real tokens; a row without any gives zeros."""
-    if attention is None:
-        return states.mean(1)
-    weight = attention[..., None].to(states.dtype)
-    return (states * weight).sum(1) / weight.sum(1).clamp(min=1)

@@ -100,6 +100,21 @@ def test_overlap_is_relaxed_where_the_targets_leave_too_little():
     assert not hidden.all() and enough.context.shape[1] >= 14
 
 
+def test_fixed_draws_the_targets_again_before_it_lets_them_overlap_the_context():
+    masks = multiblock((6, 6), 64, seeds.generator(0), n_targets=2, context_scale=(1.0, 1.0), target_scale=(0.4, 0.4),
+                       aspect=(1.0, 1.0), min_keep=16)  # two 4x4 blocks must share 12 patches, as four draws in ten do
+    assert masks.context.shape[1] >= 16
+    assert not (masks.context[:, :, None] == masks.targets.flatten(1)[:, None]).any()
+
+
+def test_official_asks_for_more_than_min_keep_and_fixed_for_as_many():
+    options = {"context_scale": (0.85, 0.85), "allow_overlap": True}  # a context of 5x5 patches
+    assert multiblock((6, 6), 2, seeds.generator(0), min_keep=25, **options).context.shape[1] == 25
+    assert multiblock((6, 6), 2, seeds.generator(0), policy="official", min_keep=24, **options).context.shape[1] == 25
+    with pytest.raises(ConfigError, match="fewer than the 26"):
+        multiblock((6, 6), 2, seeds.generator(0), policy="official", min_keep=25, **options)
+
+
 @pytest.mark.parametrize(("options", "said"), [
     ({"min_keep": 40}, "min_keep=40"),
     ({"target_scale": (0.2, 0.1)}, "target_scale"),
