@@ -21,7 +21,6 @@ __all__ = ["Documents", "Tokens", "load_documents", "sample_tokens", "sentences"
 WORDS = (8, 30)
 VALIDATION_SHARE = 0.1
 _MARKS = re.compile(r"[.!?]+")
-_SPACE = re.compile(r"\s+")
 _TAG = re.compile(r"<br\s*/?>", re.IGNORECASE)
 
 
@@ -79,13 +78,13 @@ def _cut(texts: Iterable[str]) -> list[list[str]]:
 
 def sentences(text: str) -> list[str]:
     """Sentences of 8 to 30 words; the marks they are cut at are dropped, as are line-break tags and quotes around them."""
-    text = _SPACE.sub(" ", _TAG.sub(" ", text))
+    text = " ".join(_TAG.sub(" ", text).split())
     stripped = (piece.strip(" \"'()-*,;:") for piece in _MARKS.split(text))
     return [piece for piece in stripped if WORDS[0] <= piece.count(" ") + 1 <= WORDS[1]]
 
 
 def _describe(recipe: Recipe, source: str, cut: dict[str, list[list[str]]]) -> str:
-    counts = ", ".join(f"{split} {len(found):,} documents with {sum(map(len, found)):,} sentences" for split, found in cut.items())
+    counts = ", ".join(f"{split} {len(found):,} documents with {sum(map(len, found)):,} sentences" for split, found in sorted(cut.items()))
     return f"{recipe.title} ({source}): {counts} of {WORDS[0]}-{WORDS[1]} words; duplicate documents dropped, split by document"
 
 

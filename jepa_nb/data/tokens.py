@@ -11,13 +11,14 @@ import torch
 from filelock import FileLock
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, trainers
 
-from jepa_nb import files, paths
+from jepa_nb import files, paths, seeds
 from jepa_nb.data.archives import disk_errors
 from jepa_nb.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
     from jepa_nb.data.text import Documents
 
+TRAINING_SENTENCES = 50_000
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 
 
@@ -37,9 +38,10 @@ class Tokens:
 
 
 def wordpiece(documents: Documents, vocab_size: int) -> Tokenizer:
-    """Lower-case WordPiece tokenizer trained on the training split only; the same documents give the same ids in every process.
+    """Lower-case WordPiece tokenizer of the training split; the same documents give the same ids in every process.
 
-    It is kept in the cache under the digest of the training split and the size.
+    It is trained on at most 50,000 sentences, drawn from a fixed stream, and kept in the cache under the digest of the training
+    split and the size.
 
     Raises:
         ConfigError: ``vocab_size`` is below what the special tokens and the alphabet need.
@@ -70,6 +72,9 @@ def _blank(model: models.Model) -> Tokenizer:
 
 
 def _train(texts: list[str], vocab_size: int) -> Tokenizer:
+    if len(texts) > TRAINING_SENTENCES:
+        order = seeds.numpy_generator(0, "wordpiece").choice(len(texts), size=TRAINING_SENTENCES, replace=False)
+        texts = [texts[i] for i in order]
     scratch = _blank(models.WordPiece(unk_token="[UNK]"))
     # The trainer numbers the continuations "##x" in the order of a hash map with a random seed, and breaks ties by number.
     # Handed over as special tokens they keep the order given here, so ids and merges are the same in every process.
@@ -88,10 +93,9 @@ def _train(texts: list[str], vocab_size: int) -> Tokenizer:
 
 def _continuations(tokenizer: Tokenizer, texts: list[str]) -> list[str]:
     """``##x`` for each character x that can stand inside a word, sorted."""
-    raw = set().union(*map(set, texts))
-    characters = {inner for outer in raw for inner in tokenizer.normalizer.normalize_str(outer)}
-    inside = (x for x in sorted(characters) if [word for word, _ in tokenizer.pre_tokenizer.pre_tokenize_str(f"a{x}")] == [f"a{x}"])
-    return [f"##{x}" for x in inside]
+    normalize, cut = tokenizer.normalizer.normalize_str, tokenizer.pre_tokenizer.pre_tokenize_str
+    characters = {inner for outer in set("".join(texts)) for inner in normalize(outer)}
+    return [f"##{x}" for x in sorted(characters) if [word for word, _ in cut(f"a{x}")] == [f"a{x}"]]
 
 
 def sample_tokens(documents: Documents, tokenizer: Tokenizer, n: int, length: int, generator: np.random.Generator, *,
