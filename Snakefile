@@ -87,9 +87,10 @@ for recipe in sorted({recipe for chunk in CHUNKS for recipe in downloads(chunk)}
         name: expect(f"data_{recipe}", 5, f"data {recipe}")
         input: relative(paths.recipes() / f"{recipe}.toml")
         output: data_marker(recipe)
+        log: f"{TIER}/logs/data_{recipe}.log"
         params: recipe=recipe
         priority: 100
-        shell: "{PYTHON} -m jepa_nb data fetch {params.recipe} > /dev/null && touch {output}"
+        shell: "{PYTHON} -m jepa_nb data fetch {params.recipe} > {log} 2>&1 || {{ tail -n 1 {log} >&2; exit 1; }}; touch {output}"
 
 
 for chunk in CHUNKS:

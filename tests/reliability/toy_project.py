@@ -76,19 +76,24 @@ class Toy:
         """Set the configuration value of each arm."""
         (self.root / "jepa_nb/experiments/toy/config.py").write_text(f"VALUES = {values!r}\n")
 
-    def write(self, name: str, arms: list[str], *, extra: str = "") -> None:
+    def write(self, name: str, arms: list[str], *, extra: str = "", figure: str = "") -> None:
         """Write a notebook whose execution leaves a line in ``executed.log``."""
         body = f"from jepa_nb import paths\nwith (paths.build() / 'executed.log').open('a') as log:\n    log.write('{name}\\n')\n{extra}"
         path = self.root / "notebooks" / f"{name}.ipynb"
         path.parent.mkdir(parents=True, exist_ok=True)
-        nbformat.write(notebook(name, arms, body), path)
+        made = notebook(name, arms, body)
+        made.metadata["jepa_nb"]["figure"] = figure
+        nbformat.write(made, path)
 
     def figures(self, *arguments: str) -> subprocess.CompletedProcess:
         """What ``make figures`` calls, in this copy."""
-        environment = {key: value for key, value in os.environ.items() if not key.startswith("JEPA_NB")}
-        environment |= {"PYTHONPATH": str(self.root), "JUPYTER_PREFER_ENV_PATH": "1"}
         command = [sys.executable, "-m", "jepa_nb.workflow", "figures", "--cores", "2", *arguments]
-        return subprocess.run(command, cwd=self.root, env=environment, capture_output=True, text=True, timeout=120)
+        return subprocess.run(command, cwd=self.root, env=self.environment(), capture_output=True, text=True, timeout=120)
+
+    def environment(self) -> dict[str, str]:
+        """The environment without this test session's folders, and with the copy's package."""
+        kept = {key: value for key, value in os.environ.items() if not key.startswith("JEPA_NB")}
+        return kept | {"PYTHONPATH": str(self.root), "JUPYTER_PREFER_ENV_PATH": "1"}
 
     def trained(self) -> list[str]:
         """Arms that were trained since the last call."""
