@@ -1,4 +1,4 @@
-# figures   regenerate the headline figures of the laptop tier        make figures [ONLY=paradox/fig2*] [ALL=1] [TIER=smoke] [CORES=4]
+# figures   regenerate the headline figures of the laptop tier: make figures [ONLY=paradox/fig2*] [ALL=1] [TIER=smoke] [CORES=4]
 # test      unit, oracle, property and reliability tests, then every notebook at the smoke tier
 # lab       JupyterLab on notebooks/00_start_here.ipynb
 # data      fetch and verify every data set that the notebooks need
@@ -28,7 +28,8 @@ figures: $(READY)
 test: $(READY)
 	@scratch=$$(mktemp -d) && trap 'rm -rf "$$scratch"' EXIT && \
 	JEPA_NB_TIER=smoke JEPA_NB_BUILD="$$scratch/build" JEPA_NB_HOME="$$scratch/home" \
-	$(PY) -m pytest tests notebooks --nbval-lax --nbval-current-env --nbval-cell-timeout 120 --nbval-kernel-startup-timeout 120 -n 2 --dist loadfile
+	$(PY) -m pytest tests notebooks -n 2 --dist loadfile \
+		--nbval-lax --nbval-current-env --nbval-cell-timeout 120 --nbval-kernel-startup-timeout 120
 
 lab: $(READY)
 	@$(PY) -m jupyterlab notebooks/00_start_here.ipynb
@@ -38,7 +39,7 @@ data: $(READY)
 	@$(PY) -m jepa_nb data verify
 
 bench: $(READY)
-	@for script in tests/bench/*.py; do $(PY) "$$script" || exit 1; done
+	@for script in tests/bench/bench_*.py; do $(PY) "$$script" || exit 1; done
 
 clean:
 	rm -rf build .snakemake .pytest_cache .hypothesis

@@ -105,7 +105,9 @@ for chunk in CHUNKS:
         params: runs=chunk.keys, tier=TIER
         priority: max(plan.priority(name) for name in chunk.notebooks)
         benchmark: f"{TIER}/benchmarks/chunk_{chunk.name}.tsv"
-        shell: "{PYTHON} -m jepa_nb run {params.runs} --tier {params.tier} > {log} 2>&1 || {{ tail -n 1 {log} >&2; exit 1; }}; touch {output}"
+        shell:
+            "{PYTHON} -m jepa_nb run {params.runs} --tier {params.tier} > {log} 2>&1 || {{ tail -n 1 {log} >&2; exit 1; }}"
+            "; touch {output}"
 
 
 for spec in CHOSEN:
@@ -129,7 +131,8 @@ for spec in CHOSEN:
         retries: 1
         benchmark: f"{TIER}/benchmarks/{spec.name}.tsv"
         shell:
-            "{PYTHON} -m jepa_nb.workflow notebook {params.notebook} --tier {params.tier} --limit {params.limit} && touch {output[0]}"
+            "{PYTHON} -m jepa_nb.workflow notebook {params.notebook} --tier {params.tier} --limit {params.limit}"
+            " && touch {output[0]}"
 
 
 rule:

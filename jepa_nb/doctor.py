@@ -78,8 +78,9 @@ def folder(name: str, path: Path) -> Check:
         with tempfile.TemporaryFile(dir=path):
             free = shutil.disk_usage(path).free / 1e9
     except OSError as error:
-        return Check(name, False, f"{path} takes no files ({error.strerror})", f"mend its rights, or set {variable} to another folder")
-    return Check(name, free >= FREE_GB, f"{path}, {free:.1f} GB free", f"free {FREE_GB:.0f} GB, or set {variable} to another disk")
+        return Check(name, False, f"{path} takes no files ({error.strerror})", f"mend its rights, or set {variable} elsewhere")
+    remedy = f"free {FREE_GB:.0f} GB, or set {variable} to another disk"
+    return Check(name, free >= FREE_GB, f"{path}, {free:.1f} GB free", remedy)
 
 
 def data() -> list[Check]:

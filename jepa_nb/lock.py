@@ -121,7 +121,8 @@ def _weaker(known: str | None, condition: str) -> str:
 
 def lock_text(pins: Iterable[Pin]) -> str:
     """Content of ``requirements.lock``."""
-    head = f"# Every package at the version the tests ran with, on Python 3.11. Written by `python -m jepa_nb.lock` from {PROJECT}.\n"
+    head = (f"# Every package at the version the tests ran with, on Python 3.11.\n"
+            f"# Written by `python -m jepa_nb.lock` from {PROJECT}.\n")
     return head + "".join(f"{pin}\n" for pin in pins)
 
 

@@ -29,8 +29,10 @@ free_mb() { df -Pk . | awk 'NR == 2 { print int($4 / 1024) }'; }
 
 python=$(find_python)
 if [ ! -x $venv/bin/python ] || ! usable $venv/bin/python; then
-    [ "$(free_mb)" -ge "$need_mb" ] || fail "the packages need $need_mb MB and $(free_mb) MB are free here; free some space and call make again."
-    "$python" -c 'import venv, ensurepip' 2>/dev/null || fail "$python lacks venv or ensurepip; install them (Debian and Ubuntu: apt install python3-venv), or name another Python with PYTHON=."
+    [ "$(free_mb)" -ge "$need_mb" ] ||
+        fail "the packages need $need_mb MB and $(free_mb) MB are free here; free some space and call make again."
+    "$python" -c 'import venv, ensurepip' 2>/dev/null ||
+        fail "$python lacks venv or ensurepip; install them (Debian, Ubuntu: apt install python3-venv), or set PYTHON=."
     "$python" -m venv --clear $venv
 fi
 
@@ -44,10 +46,14 @@ while kill -0 $pip 2>/dev/null; do
     sleep 1
     seconds=$((seconds + 1))
     if [ $((seconds % 15)) -eq 0 ]; then
-        echo "set-up: ${seconds} s, $(grep -cE '^(Collecting|Requirement already)' $log || true) of $total packages found, $(du -sm $venv | cut -f1) MB installed"
+        found=$(grep -cE '^(Collecting|Requirement already)' $log || true)
+        echo "set-up: ${seconds} s, $found of $total packages found, $(du -sm $venv | cut -f1) MB installed"
     fi
 done
-wait $pip || { tail -n 5 $log >&2; fail "pip could not install the lock (its last lines are above, all of it in $log); check network and disk, then call make again: it resumes."; }
+wait $pip || {
+    tail -n 5 $log >&2
+    fail "pip could not install the lock (the end of $log is above); check network and disk, then call make again: it resumes."
+}
 
 # The checkout itself: a path relative to site-packages, so that a kernel finds jepa_nb from any folder.
 echo ../../../.. > "$($venv/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/jepa_nb.pth"

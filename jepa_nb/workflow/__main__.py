@@ -13,7 +13,8 @@ from jepa_nb.errors import JepaError
 from jepa_nb.experiments import registry
 from jepa_nb.workflow import notebook, publish
 
-UNFINISHED = "make figures did not finish: what failed is named above (Snakemake's own log: .snakemake/log); what is done is kept."
+UNFINISHED = ("make figures did not finish: what failed is named above, Snakemake's own log lies in .snakemake/log; "
+              "call it again and it goes on from what is done.")
 
 
 def parser() -> argparse.ArgumentParser:

@@ -61,7 +61,8 @@ def _require_figure(name: str, tier: str) -> None:
     figure = registry.notebooks()[name].figure
     sidecar = paths.tier_build(tier) / "figures" / f"{figure}.json"
     if figure and not sidecar.exists():
-        raise NotebookFailed(f"notebook {name} ended without saving its figure: {sidecar} is missing; its figure cell must save '{figure}'.")
+        raise NotebookFailed(f"notebook {name} ended without saving its figure: {sidecar} is missing; "
+                             f"its figure cell must save '{figure}'.")
 
 
 def _wait(process: subprocess.Popen, limit: float) -> int | None:

@@ -12,9 +12,9 @@ ENDINGS = ("png", "svg", "pdf", "csv", "json", "md", "tex")  # figures, and the 
 
 
 def publish(names: Iterable[str], tier: str) -> Path:
-    """Write the ledger and the gallery of a tier; at laptop tier first copy the figures to ``figures/``. Returns the gallery's page.
+    """Write the ledger and the gallery of a tier, and at laptop tier first copy the figures to ``figures/``.
 
-    Only figures of the tier's own parameters are copied: a figure with overrides stays in ``build/``.
+    Returns the gallery's page. Only figures of the tier's own parameters are copied: a figure with overrides stays in ``build/``.
     """
     built = paths.tier_build(tier) / "figures"
     if tier == config.DEFAULT_TIER:
@@ -35,7 +35,8 @@ def unmodified(sidecar: Path, tier: str) -> bool:
     """
     made = ledger.read_sidecar(sidecar)
     asked = made["parameters"]
-    return made["tier"] == tier and not made["overrides"] and not asked.get("seeds") and asked.get("source", "embedded") == "embedded"
+    own_data = not asked.get("seeds") and asked.get("source", "embedded") == "embedded"
+    return made["tier"] == tier and not made["overrides"] and own_data
 
 
 def copy(figure: str, source: Path, target: Path) -> None:

@@ -23,10 +23,11 @@ def test_a_wrong_line_and_an_exception_fail_and_nothing_else(tmp_path: Path, pro
     cells = [new_code_cell(source, id=name, execution_count=1 if text else None,  # nbval fails an output of a cell that never ran
                            outputs=[new_output("stream", name="stdout", text=text)] if text else [])
              for name, (source, text) in CELLS.items()]
-    nbformat.write(new_notebook(cells=cells, metadata={"kernelspec": {"name": "python3", "display_name": "", "language": "python"}}),
-                   tmp_path / "five_cells.ipynb")
+    kernel = {"name": "python3", "display_name": "", "language": "python"}
+    nbformat.write(new_notebook(cells=cells, metadata={"kernelspec": kernel}), tmp_path / "five_cells.ipynb")
     options = re.findall(r"--nbval-\S+(?: \d+)?", (project / "Makefile").read_text())
     done = subprocess.run([sys.executable, "-m", "pytest", "-q", "-rA", *" ".join(options).split(), str(tmp_path)],
                           cwd=tmp_path, capture_output=True, text=True)
     outcome = re.findall(r"^(PASSED|FAILED) \S*::Cell (\d)", done.stdout, flags=re.MULTILINE)
-    assert {int(cell): result for result, cell in outcome} == {0: "PASSED", 1: "PASSED", 2: "PASSED", 3: "FAILED", 4: "FAILED"}, done.stdout
+    expected = {0: "PASSED", 1: "PASSED", 2: "PASSED", 3: "FAILED", 4: "FAILED"}
+    assert {int(cell): result for result, cell in outcome} == expected, done.stdout

@@ -59,7 +59,8 @@ def test_its_first_cell_shows_the_committed_figure(name: str):
     assert first.cell_type == "markdown" and first.source.startswith("# ")
     if figure:
         shown = re.findall(r"\(((?:\.\./)+figures/[\w.]+\.png)\)", first.source)
-        assert [(NOTEBOOKS / f"{name}.ipynb").parent.joinpath(link).resolve() for link in shown] == [NOTEBOOKS.parent / f"figures/{figure}.png"]
+        folder = (NOTEBOOKS / f"{name}.ipynb").parent
+        assert [folder.joinpath(link).resolve() for link in shown] == [NOTEBOOKS.parent / f"figures/{figure}.png"]
 
 
 @every_notebook

@@ -34,9 +34,7 @@ def alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
 
     def write(body: str, figure: str = "") -> str:
         (tmp_path / "notebooks").mkdir()
-        made = toy_project.notebook("broken", [], body)
-        made.metadata["jepa_nb"]["figure"] = figure
-        nbformat.write(made, tmp_path / "notebooks/broken.ipynb")
+        nbformat.write(toy_project.notebook([], body, figure=figure), tmp_path / "notebooks/broken.ipynb")
         return "broken"
 
     return write
@@ -51,7 +49,7 @@ def test_a_notebook_that_raises_leaves_a_copy_that_shows_the_error(alone):
     name = alone("print('so far')\nraise ValueError('planted')")
     with pytest.raises(notebook.NotebookFailed, match="ValueError: planted") as failure:
         notebook.execute(name, "smoke", 60)
-    assert str(notebook.executed(name, "smoke")) in str(failure.value) and str(notebook.log_file(name, "smoke")) in str(failure.value)
+    assert all(str(place(name, "smoke")) in str(failure.value) for place in (notebook.executed, notebook.log_file))
     assert "so far" in outputs(name) and "planted" in outputs(name)
 
 
@@ -79,7 +77,7 @@ def subprocess_that_succeeds() -> subprocess.CompletedProcess:
 
 def test_ctrl_c_leaves_a_readable_notebook_and_the_next_call_goes_on(tmp_path: Path, project: Path):
     toy = Toy.make(project, tmp_path)
-    toy.write("toy/one", ["a"], extra="import os, time\nprint('kernel', os.getpid(), flush=True)\n" + _sleep_unless(tmp_path / "go"))
+    toy.write("toy/one", ["a"], extra=_sleep_until(tmp_path / "go"))
     process = subprocess.Popen([sys.executable, "-m", "jepa_nb.workflow", "figures", "--only", "toy/one"], cwd=toy.root,
                                env=toy.environment(), start_new_session=True, stderr=subprocess.PIPE, text=True)
     wait_until(lambda: toy.executed() == ["toy/one"])
@@ -93,8 +91,8 @@ def test_ctrl_c_leaves_a_readable_notebook_and_the_next_call_goes_on(tmp_path: P
     assert toy.trained() == ["a"] and toy.executed() == ["toy/one"]
 
 
-def _sleep_unless(file: Path) -> str:
-    return f"while not os.path.exists({str(file)!r}):\n    time.sleep(0.1)\n"
+def _sleep_until(file: Path) -> str:
+    return f"import os, time\nwhile not os.path.exists({str(file)!r}):\n    time.sleep(0.1)\n"
 
 
 def wait_until(condition, limit: float = 60.0) -> None:

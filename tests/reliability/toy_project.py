@@ -33,17 +33,20 @@ def _job(tier, arm):
         with (paths.build() / "trained.log").open("a") as log:
             log.write(f"{arm}\\n")
 
-    return SimpleNamespace(spec=SimpleNamespace(key=key), label=arm, arm=arm, seed=0, seconds=1.0, needs=(), recipes=(), data={}, run=run)
+    return SimpleNamespace(spec=SimpleNamespace(key=key), label=arm, arm=arm, seed=0, seconds=1.0, needs=(), recipes=(), data={},
+                           run=run)
 '''
 NOTEBOOKS = {"00_start_here": [], "toy/one": ["a"], "toy/two": ["a", "b"]}
 
 
-def notebook(name: str, arms: list[str], body: str, *, experiment: str = "toy") -> nbformat.NotebookNode:
+def notebook(arms: list[str], body: str, *, figure: str = "") -> nbformat.NotebookNode:
     """A notebook with a parameters cell and one cell of code."""
     parameters = nbformat.v4.new_code_cell('tier: str = "default"  # tier', id="parameters", metadata={"tags": ["parameters"]})
-    about = {"headline": True, "experiment": experiment if arms else None, "arms": arms, "seconds": {"smoke": 1, "laptop": 1}, "figure": ""}
+    about = {"headline": True, "experiment": "toy" if arms else None, "arms": arms, "figure": figure,
+             "seconds": {"smoke": 1, "laptop": 1}}
     made = nbformat.v4.new_notebook(cells=[parameters, nbformat.v4.new_code_cell(body, id="body")])
-    made.metadata |= {"jepa_nb": about | {"name": name}, "kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
+    kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    made.metadata |= {"jepa_nb": about, "kernelspec": kernel}
     return made
 
 
@@ -78,12 +81,10 @@ class Toy:
 
     def write(self, name: str, arms: list[str], *, extra: str = "", figure: str = "") -> None:
         """Write a notebook whose execution leaves a line in ``executed.log``."""
-        body = f"from jepa_nb import paths\nwith (paths.build() / 'executed.log').open('a') as log:\n    log.write('{name}\\n')\n{extra}"
+        trace = f"with (paths.build() / 'executed.log').open('a') as log:\n    log.write('{name}\\n')\n"
         path = self.root / "notebooks" / f"{name}.ipynb"
         path.parent.mkdir(parents=True, exist_ok=True)
-        made = notebook(name, arms, body)
-        made.metadata["jepa_nb"]["figure"] = figure
-        nbformat.write(made, path)
+        nbformat.write(notebook(arms, f"from jepa_nb import paths\n{trace}{extra}", figure=figure), path)
 
     def figures(self, *arguments: str) -> subprocess.CompletedProcess:
         """What ``make figures`` calls, in this copy."""

@@ -77,7 +77,8 @@ def test_ctrl_c_says_that_it_can_be_resumed(capsys):
     assert "goes on from there" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(("arguments", "expected"), [(["--tier", "smok"], "did you mean 'smoke'?"), (["--only", "paradox/fig22"], "did you mean")])
+@pytest.mark.parametrize(("arguments", "expected"), [(["--tier", "smok"], "did you mean 'smoke'?"),
+                                                     (["--only", "paradox/fig22"], "did you mean")])
 def test_figures_checks_names_before_anything_runs(capsys, arguments, expected, monkeypatch):
     monkeypatch.setattr(workflow.subprocess, "Popen", lambda *a, **k: pytest.fail("something ran"))
     assert cli.guarded(workflow.run, workflow.parser().parse_args(["figures", *arguments])) == 1

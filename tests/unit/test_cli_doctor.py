@@ -24,7 +24,8 @@ def test_packages_agree_with_the_lock():
     assert doctor.packages().ok
 
 
-@pytest.mark.parametrize(("pin", "found"), [(lock.Pin("pytest", "0.1"), "instead of 0.1"), (lock.Pin("no-such-thing", "1"), "missing")])
+@pytest.mark.parametrize(("pin", "found"), [(lock.Pin("pytest", "0.1"), "instead of 0.1"),
+                                            (lock.Pin("no-such-thing", "1"), "missing")])
 def test_a_package_that_differs_from_the_lock_is_named(monkeypatch, pin, found):
     monkeypatch.setattr(lock, "read", lambda: [pin])
     check = doctor.packages()

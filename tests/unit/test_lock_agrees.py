@@ -66,7 +66,8 @@ def distributions() -> dict[str, set[str]]:
 def recipe_packages(project: Path) -> set[tuple[str, str]]:
     """(name, version) of each package whose files are data; one that is installed is read in place."""
     texts = [path.read_text(encoding="utf-8") for path in (project / "data_recipes").glob("*.toml")]
-    return {(canonicalize_name(name), version) for text in texts for name, version in re.findall(r'^package = "(.+)==(.+)"', text, re.MULTILINE)}
+    found = [pair for text in texts for pair in re.findall(r'^package = "(.+)==(.+)"', text, re.MULTILINE)]
+    return {(canonicalize_name(name), version) for name, version in found}
 
 
 def listed() -> dict[str, Requirement]:
@@ -113,7 +114,7 @@ def test_the_environment_file_asks_for_an_accepted_python(project: Path):
 def test_every_import_is_on_the_list(project: Path):
     known = set(listed())
     missing = sorted(name for name in imported(project) if not distributions().get(name, {canonicalize_name(name)}) & known)
-    assert not missing, f"imported but not in {lock.PROJECT}: {', '.join(missing)}; add each with a comment, then `python -m jepa_nb.lock`"
+    assert not missing, f"imported but not in {lock.PROJECT}: {', '.join(missing)}; add them, then `python -m jepa_nb.lock`"
 
 
 def test_every_entry_is_used(project: Path):

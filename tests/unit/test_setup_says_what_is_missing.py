@@ -28,7 +28,8 @@ def setup(tmp_path: Path, project: Path):
             (tools / name).write_text(f"#!/bin/sh\n{script}\n")
             (tools / name).chmod(0o755)
         clean = {"PATH": str(tools), "HOME": os.environ.get("HOME", "/")} | environment
-        return subprocess.run(["sh", str(project / "tools/setup.sh")], cwd=tmp_path / "work", env=clean, capture_output=True, text=True)
+        command = ["sh", str(project / "tools/setup.sh")]
+        return subprocess.run(command, cwd=tmp_path / "work", env=clean, capture_output=True, text=True)
 
     return run
 
@@ -61,7 +62,7 @@ def test_a_full_disk_is_told_with_what_is_needed(setup, tmp_path: Path):
 def test_a_failing_pip_is_shown_and_leaves_no_stamp(setup, tmp_path: Path):
     venv = tmp_path / "work/.venv/bin"
     venv.mkdir(parents=True)
-    (venv / "python").write_text('#!/bin/sh\ncase "$*" in *install*) echo "no network"; exit 1;; *--version*) echo "Python 3.11.7";; esac\n')
+    (venv / "python").write_text('#!/bin/sh\ncase "$*" in *install*) echo "no network"; exit 1;; esac\n')
     (venv / "python").chmod(0o755)
     done = setup({"python3": "exit 0"})
     assert done.returncode == 1 and "no network" in done.stderr and "it resumes" in done.stderr

@@ -61,7 +61,8 @@ def test_a_chunk_names_the_recipes_its_runs_read(monkeypatch):
 @settings(deadline=None, max_examples=40)
 @given(st.lists(st.tuples(st.floats(0.1, 900), st.integers(0, 6)), min_size=1, max_size=30), st.integers(1, 16))
 def test_each_run_is_in_one_chunk_after_what_it_builds_on(drawn, cores):
-    runs = [run(f"k{index}", seconds, (f"k{index - back}",) if 0 < back <= index else ()) for index, (seconds, back) in enumerate(drawn)]
+    runs = [run(f"k{index}", seconds, (f"k{index - back}",) if 0 < back <= index else ())
+            for index, (seconds, back) in enumerate(drawn)]
     with pytest.MonkeyPatch.context() as patch:
         found = cut(patch, {"a/x": runs}, cores)
     home = {key: chunk.name for chunk in found for key in chunk.keys}
@@ -73,7 +74,7 @@ def test_each_run_is_in_one_chunk_after_what_it_builds_on(drawn, cores):
 
 
 def test_the_first_page_comes_first_and_the_headline_set_next(monkeypatch):
-    specs = {registry.START: SimpleNamespace(headline=True), "a/x": SimpleNamespace(headline=True), "a/y": SimpleNamespace(headline=False)}
+    specs = {name: SimpleNamespace(headline=name != "a/y") for name in (registry.START, "a/x", "a/y")}
     monkeypatch.setattr(registry, "notebooks", lambda: specs)
     assert plan.priority(registry.START) > plan.priority("a/x") > plan.priority("a/y")
 
@@ -111,8 +112,9 @@ def events(progress: Progress, *records: dict) -> list[str]:
 
 
 def progress(now: list[float]) -> Progress:
-    return Progress({"one": 60.0, "two": 60.0, "done": 60.0}, {"one": "a/one", "two": "a/two", "done": "a/done"}, 1, io.StringIO(),
-                    clock=lambda: now.pop(0))
+    rules = ("one", "two", "done")
+    titles = {rule: f"a/{rule}" for rule in rules}
+    return Progress(dict.fromkeys(rules, 60.0), titles, 1, io.StringIO(), clock=lambda: now.pop(0))
 
 
 def test_each_finished_job_prints_its_number_and_the_time_left():
