@@ -41,8 +41,6 @@ class TextStack(nn.Module):
         require_known("attention", attention, ATTENTION)
         if width % heads:
             raise ConfigError(f"width {width} is no multiple of heads {heads}; choose heads that divide it.")
-        if vocab_size is None:
-            pad_id = 0
         # RobertaPreLayerNorm keeps the position rows up to pad_id for itself.
         offset = pad_id + 1 if norm == "pre" else 0
         config_class, model_class = _CLASSES[norm]

@@ -212,6 +212,15 @@ def test_a_few_steps_on_one_batch_lower_the_loss(build):
     assert loss_of(model).item() < 0.8 * first
 
 
+def test_vision_blocks_start_as_in_ijepa_with_branches_that_shrink_with_depth():
+    with seeds.scoped(0, "blocks"):
+        blocks = VisionEncoder(24, 4, 64, 4, 4).blocks
+    for depth, block in enumerate(blocks, 1):
+        assert abs(block.attn.qkv.weight.std().item() - 0.02) < 5e-4
+        for matrix in (block.attn.proj.weight, block.mlp.fc2.weight):
+            assert abs(matrix.std().item() * (2 * depth) ** 0.5 - 0.02) < 1e-3
+
+
 def test_the_target_encoder_never_uses_dropout():
     model, (ids, attention, _) = text_jepa(dropout=0.5).train(), sentences()
     assert model.context_encoder.training and not model.target_encoder.training
