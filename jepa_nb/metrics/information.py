@@ -12,8 +12,10 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from jepa_nb.errors import CheckpointError, ConfigError
+from jepa_nb.errors import CheckpointError, ConfigError, require_known
 from jepa_nb.metrics.inputs import features, labels, real, require_finite, require_same_shape, unit
+
+CRITICS = ("cosine", "distance")
 
 
 class MI(NamedTuple):
@@ -46,8 +48,8 @@ def infonce_from_logits(logits: Tensor) -> MI:
 
 
 def infonce_mi(pred: Tensor, target: Tensor, *, temperature: float = 0.1, groups: Tensor | None = None,
-               centre: bool = False, exclude: Tensor | None = None) -> MI:
-    """InfoNCE between rows of ``pred`` (N, D) and ``target`` (N, D), logits cos / ``temperature``.
+               centre: bool = False, exclude: Tensor | None = None, critic: str = "cosine") -> MI:
+    """InfoNCE between rows of ``pred`` (N, D) and ``target`` (N, D), logits critic / ``temperature``.
 
     Args:
         groups: (N,) integers; the negatives of a row are the targets of the other rows of its group. ``None``: one group.
@@ -55,8 +57,12 @@ def infonce_mi(pred: Tensor, target: Tensor, *, temperature: float = 0.1, groups
         centre: subtract the group's mean from both sides first. Without it a common offset fills the cosine and the estimate
             saturates near zero. The mean contains the row itself, which leaks about 1/n of a pair: use groups of 16 or more.
         exclude: (N,) sample ids; rows with one id are never each other's negatives.
+        critic: ``"cosine"``, or ``"distance"``: minus the squared distance as a share of the mean squared norm of ``target``
+            (of its variance, where centred). Cosine drops lengths, with which a few dimensions carry much of what they know;
+            the distance is the log-density ratio of a Gaussian predictor, and suits one trained by squared error.
 
     Raises:
+        UnknownName: unknown critic.
         ConfigError: shapes that disagree, a temperature that is not positive, or no row with a negative.
         NonFinite: a NaN or an infinity, named by argument.
     """
@@ -68,7 +74,7 @@ def infonce_mi(pred: Tensor, target: Tensor, *, temperature: float = 0.1, groups
     left, right = pred[index], target[index]
     if centre:
         left, right = _centred_blocks(left, present), _centred_blocks(right, present)
-    logits = unit(left) @ unit(right).mT / temperature
+    logits = _scores(left, right, present, critic) / temperature
     rival = present[:, None, :].expand_as(logits) & ~torch.eye(index.shape[1], dtype=torch.bool, device=index.device)
     if exclude is not None:
         sample = labels("exclude", exclude, pred)[index]
@@ -77,6 +83,14 @@ def infonce_mi(pred: Tensor, target: Tensor, *, temperature: float = 0.1, groups
     among = logits.masked_fill(~rival, -torch.inf)
     log_sum = torch.logaddexp(among.logsumexp(2), positive)
     return _estimate(log_sum[present], positive[present], rival.sum(2)[present])
+
+
+def _scores(left: Tensor, right: Tensor, present: Tensor, critic: str) -> Tensor:
+    """(G, n, n) score of each prediction with each target of its group."""
+    if critic == "cosine":
+        return unit(left) @ unit(right).mT
+    scale = right[present].square().sum(1).mean().clamp(min=torch.finfo(right.dtype).tiny)
+    return -torch.cdist(left, right, compute_mode="donot_use_mm_for_euclid_dist").square() / scale
 
 
 def published_mi(z_c: Tensor, z_t: Tensor, queue: FeatureQueue, sample: Tensor, *, temperature: float = 0.1) -> MI:

@@ -80,6 +80,22 @@ def within_group_variance(x: Tensor, groups: Tensor) -> float:
     return float((x - means[member]).square().sum() / (len(x) - len(means)))
 
 
+def variance_by_group(x: Tensor, groups: Tensor) -> tuple[Tensor, Tensor]:
+    """Variance of each group of ``x`` (N, D) by itself: labels (G,) in ascending order and variances (G,) float64, unbiased.
+
+    Groups of one row have no variance and are left out. Raises as :func:`within_group_variance`.
+    """
+    x = features("x", x)
+    groups = labels("groups", groups, x)
+    means, member = _means(x, groups)
+    sizes = torch.bincount(member)
+    if not bool((sizes > 1).any()):
+        raise ConfigError("no group has two rows, so there is no variance within a group; pass more rows or coarser groups.")
+    squares = x.new_zeros(len(means)).index_add_(0, member, (x - means[member]).square().sum(1))
+    kept = sizes > 1
+    return groups.unique()[kept], squares[kept] / (sizes[kept] - 1)
+
+
 def explained_by_groups(x: Tensor, groups: Tensor) -> float:
     """Share of the variance of ``x`` (N, D) that the group alone explains: 1 - within / total (an adjusted R^2).
 

@@ -30,7 +30,7 @@ class MaskedLM:
     recipe: str = "imdb"
     source: str = "embedded"
     vocab_size: int = 4096
-    length: int = 32
+    length: int = 25
     width: int = 128
     depth: int = 2
     heads: int = 4
@@ -52,14 +52,14 @@ class Diagnostics:
     # data
     recipes: tuple[str, ...] = ("imdb",)
     source: str = "embedded"
-    n_train: int = 2560
+    n_train: int = 1920
     n_val: int = 512
     n_documents: int = 0  # text: draw the corpus from that many documents only; 0 = from all
     single_pass: bool = False  # every step sees new samples, instead of 15 epochs over one corpus
     # sizes
     vocab_size: int = 4096
-    length: int = 32
-    image_size: int = 48
+    length: int = 25
+    image_size: int = 40
     patch: int = 8
     width: int = 96
     depth: int = 3
@@ -90,14 +90,14 @@ class Diagnostics:
     latent_loss: str = "sum"
     target_norm: bool = False
     # diagnostics
-    eval_epochs: float = 1.0
-    probe_epochs: float = 2.0
-    eval_samples: int = 128
-    mi_group: int = 32
+    eval_epochs: float = 1.5
+    probe_epochs: float = 3.0
+    eval_samples: int = 64
+    mi_group: int = 16
     queue: int = 2048
     temperature: float = 0.1
     cosine_tokens: int = 512
-    probe_contexts: int = 32
+    probe_contexts: int = 20
     completions: int = 16
     min_prob: float = 0.01
 
@@ -144,7 +144,7 @@ LAPTOP_TEXT = Diagnostics(modality="text")
 SMOKE_TEXT = replace(
     LAPTOP_TEXT, recipes=("toy_sentences",), source="generated", n_train=96, n_val=64, vocab_size=256, length=16, image_size=24,
     patch=4, width=16, depth=1, heads=2, pred_width=8, pred_depth=1, pred_heads=2, epochs=2, warmup_epochs=1, batch=32,
-    eval_samples=48, mi_group=4, queue=64, cosine_tokens=64, probe_epochs=1.0, probe_contexts=4, completions=4)
+    eval_epochs=1.0, eval_samples=48, mi_group=4, queue=64, cosine_tokens=64, probe_epochs=1.0, probe_contexts=4, completions=4)
 GPU_TEXT = replace(
     PAPER_TEXT, n_train=50_000, length=128, width=768, depth=12, heads=12, pred_depth=6, pred_heads=12, eval_samples=1024)
 GPU_IMAGE = replace(PAPER_IMAGE, n_train=50_000, patch=16, width=768, depth=12, heads=12, pred_depth=6, pred_heads=12,
@@ -181,12 +181,6 @@ def scaled(config: Diagnostics) -> Diagnostics:
     return replace(config, ema=scaled_ema(config.ema, PAPER_TEXT.steps, config.steps), **rates)
 
 
-def scaled_rate_only(config: Diagnostics) -> Diagnostics:
-    """:func:`scaled` for the learning rate, with the published EMA decay per step: the half-life is then a much larger
-    part of a short training."""
-    return replace(scaled(config), ema=config.ema)
-
-
 def single_pass(config: Diagnostics) -> Diagnostics:
     """The scaled recipe on samples that are never seen twice."""
     return replace(scaled(config), single_pass=True)
@@ -197,8 +191,8 @@ def few_documents(config: Diagnostics) -> Diagnostics:
     return replace(scaled(config), n_documents=IMAGE_ORIGINALS)
 
 
-IMAGE_ORIGINALS = 90  # training originals of the embedded image recipes; a test holds it to the recipes
-ARMS = {"scaled": scaled, "published": lambda config: config, "scaled_rate_only": scaled_rate_only,
+IMAGE_ORIGINALS = 117  # training originals of the embedded image recipes; a test holds it to the recipes
+ARMS = {"scaled": scaled, "published": lambda config: config,
         "single_pass": single_pass, "few_documents": few_documents}
 TEXT_ONLY = ("few_documents",)
 

@@ -111,12 +111,11 @@ class Training:
     def measure(self, step: int) -> list[Row]:
         """All diagnostics after ``step`` steps on training and validation data."""
         self.jepa.eval()
-        rows = []
+        with self.watch("completions"):
+            probed = measure.SPLITS if step in self.config.probe_steps() else ()
+            alternatives = {split: self._alternatives(split) for split in probed}
         with self.watch("logging"), devices.autocast(self.resolved):
-            for split in ("train", "val"):
-                probe = self._alternatives(split) if step in self.config.probe_steps() else None
-                rows += measure.evaluate(self.task, split, self.queue, step, probe)
-        return rows
+            return measure.evaluate(self.task, self.queue, step, alternatives)
 
     def _alternatives(self, split: str) -> Any:
         """Completions do not depend on the encoder being trained: drawn once per split."""

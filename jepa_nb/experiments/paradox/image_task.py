@@ -71,9 +71,9 @@ class ImageTask:
         """Position of every patch, in the order of :meth:`states`."""
         return torch.arange(self.jepa.context_encoder.n_patches, device=self.device).repeat(len(batch.images))
 
-    def published_views(self, _batch: ImageBatch, prediction: Prediction) -> tuple[torch.Tensor, torch.Tensor]:
-        """(B, D) context and target vectors of the published proxy: mean context token, mean token of the first block."""
-        return prediction.context_state, prediction.target_state
+    def published_context(self, prediction: Prediction, _pooled: torch.Tensor) -> torch.Tensor:
+        """(B, D) context vectors of the published proxy: the mean over the context tokens."""
+        return prediction.context_state
 
 
 class ImageAlternatives:
@@ -89,8 +89,8 @@ class ImageAlternatives:
     def __init__(self, task: ImageTask, split: str, batch: ImageBatch):
         self.task, self.split = task, split
         self.images = batch.images
-        self.block = batch.masks.targets[:, 0]
-        self.inside = torch.stack([self._pixels(block) for block in self.block])
+        self.positions = batch.masks.targets[:, 0]
+        self.inside = torch.stack([self._pixels(block) for block in self.positions])
         own = torch.arange(len(batch.images)) if split == "train" else torch.full((len(batch.images),), -1)
         self.neighbours = torch.stack([self._nearest(c, int(own[c])) for c in range(len(own))])
 
@@ -134,6 +134,6 @@ class ImageAlternatives:
         """(C,) irreducible variance of the target states, averaged over the block; ``published`` divides by K."""
         found = []
         for crop in range(len(self.images)):
-            states = self.task.jepa.encode(self._filled(variant, crop), network="target")[:, self.block[crop]]
+            states = self.task.jepa.encode(self._filled(variant, crop), network="target")[:, self.positions[crop]]
             found.append(conditional_variance(states.transpose(0, 1).float(), unbiased=variant == "corrected").mean())
         return torch.stack(found)

@@ -20,6 +20,8 @@ from jepa_nb.objectives.latent import latent_loss
 
 Row = dict[str, Any]
 NETWORKS = ("online", "target")
+SPLITS = ("train", "val")
+TEMPERATURES = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
 
 
 @dataclass
@@ -53,13 +55,12 @@ def collect(task: Any, split: str) -> Collected:
     seen = 0
     for batch in eval_batches(task, split):
         predicted = task.predict(batch)
-        z_context, z_target = task.published_views(batch, predicted)
         found = {"prediction": predicted.pred, "target": predicted.target, "position": predicted.position,
-                 "sample": predicted.sample + seen, "z_context": z_context, "z_target": z_target,
-                 "token_position": task.positions(batch)}
+                 "sample": predicted.sample + seen, "z_target": predicted.target_state, "token_position": task.positions(batch)}
         for network in NETWORKS:
             found[f"tokens {network}"], found[f"pooled {network}"] = task.states(network, batch)
-        seen += len(z_context)
+        found["z_context"] = task.published_context(predicted, found["pooled online"])
+        seen += len(predicted.target_state)
         for name, value in found.items():
             parts.setdefault(name, []).append(value.float() if value.is_floating_point() else value)
     whole = {name: torch.cat(values) for name, values in parts.items()}
@@ -67,18 +68,24 @@ def collect(task: Any, split: str) -> Collected:
     return Collected(**whole, **networks)
 
 
-def evaluate(task: Any, split: str, queue: FeatureQueue, step: int, alternatives: Any | None = None) -> list[Row]:
-    """All rows of one split after ``step`` steps; ``alternatives`` adds the irreducible variance."""
-    config: Diagnostics = task.config
-    found = collect(task, split)
-    values = list(_loss(config, found)) + list(_information(config, split, found, queue))
+def evaluate(task: Any, queue: FeatureQueue, step: int, alternatives: dict[str, Any]) -> list[Row]:
+    """All rows of both splits after ``step`` steps; ``alternatives`` by split add the irreducible variance."""
+    found = {split: collect(task, split) for split in SPLITS}
+    temperature = fit_temperature(task.config, found["train"])
+    return [row for split in SPLITS for row in _rows(task.config, split, found[split], queue, step, temperature,
+                                                     alternatives.get(split))]
+
+
+def _rows(config: Diagnostics, split: str, found: Collected, queue: FeatureQueue, step: int, temperature: float,
+          alternatives: Any | None) -> Iterator[Row]:
+    values = [*_loss(config, found), *_information(config, split, found, queue, temperature)]
     for network in NETWORKS:
-        values += list(_geometry(config, found.tokens[network], found.pooled[network], network))
+        values += _geometry(config, found.tokens[network], found.pooled[network], network)
     if alternatives is not None:
-        values += list(_irreducible(found, alternatives))
-    epoch = step / config.steps_per_epoch
-    return [{"step": step, "epoch": epoch, "split": split, "network": network, "metric": metric, "variant": variant,
-             "value": float(value)} for network, metric, variant, value in values]
+        values += _irreducible(found, alternatives)
+    for network, metric, variant, value in values:
+        yield {"step": step, "epoch": step / config.steps_per_epoch, "split": split, "network": network, "metric": metric,
+               "variant": variant, "value": float(value)}
 
 
 def _loss(config: Diagnostics, found: Collected) -> Iterator[tuple[str, str, str, float]]:
@@ -96,18 +103,34 @@ def _loss(config: Diagnostics, found: Collected) -> Iterator[tuple[str, str, str
     yield "target", "position_share", "total", variance.explained_by_groups(found.target, found.position)
 
 
-def _information(config: Diagnostics, split: str, found: Collected, queue: FeatureQueue) -> Iterator[tuple[str, str, str, float]]:
+def _information(config: Diagnostics, split: str, found: Collected, queue: FeatureQueue,
+                 temperature: float) -> Iterator[tuple[str, str, str, float]]:
     """Diagnostic 1: the MI proxy in nats. Validation samples are numbered apart from the training samples in the queue."""
     ids = torch.arange(len(found.z_context), device=found.z_context.device)
-    published = information.published_mi(found.z_context, found.z_target, queue, ids if split == "train" else -1 - ids)
-    yield "target", "mi", "published", published.nats
-    yield "target", "mi_cap", "published", published.cap
+    published = information.published_mi(found.z_context, found.z_target, queue, ids if split == "train" else -1 - ids,
+                                         temperature=config.temperature)
     kept = _equal_groups(config, found)
-    for variant, centre, groups in (("position_conditioned", True, found.position[kept]), ("uncontrolled", False, None)):
-        measured = information.infonce_mi(found.prediction[kept], found.target[kept], temperature=config.temperature,
-                                          groups=groups, centre=centre, exclude=found.sample[kept])
+    uncontrolled = information.infonce_mi(found.prediction[kept], found.target[kept], temperature=config.temperature,
+                                          exclude=found.sample[kept])
+    for variant, measured in (("published", published), ("uncontrolled", uncontrolled),
+                              ("position_conditioned", _conditioned(found, kept, temperature))):
         yield "target", "mi", variant, measured.nats
         yield "target", "mi_cap", variant, measured.cap
+
+
+def _conditioned(found: Collected, kept: torch.Tensor, temperature: float) -> information.MI:
+    """I(z_C; z_T | p): the prediction at a position against targets at the same position of other samples."""
+    return information.infonce_mi(found.prediction[kept], found.target[kept], temperature=temperature,
+                                  groups=found.position[kept], centre=True, exclude=found.sample[kept], critic="distance")
+
+
+def fit_temperature(config: Diagnostics, found: Collected) -> float:
+    """The temperature of :data:`TEMPERATURES` under which training data give the tightest bound, for use on both splits.
+
+    A bound with a fixed temperature reads 0 where the predictor is right but less sure than the temperature says.
+    """
+    kept = _equal_groups(config, found)
+    return min(TEMPERATURES, key=lambda temperature: _conditioned(found, kept, temperature).ce)
 
 
 def _equal_groups(config: Diagnostics, found: Collected) -> torch.Tensor:
@@ -123,13 +146,12 @@ def _equal_groups(config: Diagnostics, found: Collected) -> torch.Tensor:
 
 def _geometry(config: Diagnostics, tokens: torch.Tensor, pooled: torch.Tensor, network: str) -> Iterator[tuple[str, str, str, float]]:
     """Diagnostics 0, 2 and 3: total variance, effective rank of tokens and of pooled vectors, pairwise cosine."""
-    yield network, "total_variance", "tokens", variance.total_variance(tokens)
-    yield network, "total_variance", "pooled", variance.total_variance(pooled)
-    for kind in ("eigenvalue_entropy", "rankme", "participation"):
-        yield network, "rank_tokens", kind, geometry.effective_rank(tokens, kind=kind)
-        yield network, "rank_pooled", kind, geometry.effective_rank(pooled, kind=kind)
-    yield network, "rank_share_tokens", "eigenvalue_entropy", geometry.rank_share(tokens, kind="eigenvalue_entropy")
-    yield network, "rank_share_pooled", "eigenvalue_entropy", geometry.rank_share(pooled, kind="eigenvalue_entropy")
+    for name, rows in (("tokens", tokens), ("pooled", pooled)):
+        yield network, "total_variance", name, variance.total_variance(rows)
+        for kind in ("eigenvalue_entropy", "rankme", "participation"):
+            rank = geometry.effective_rank(rows, kind=kind)
+            yield network, f"rank_{name}", kind, rank
+            yield network, f"rank_share_{name}", kind, rank / geometry.rank_limit(*rows.shape, kind)
     drawn = torch.randperm(len(tokens), generator=seeds.generator(config.seed, "cosine tokens"))[:config.cosine_tokens]
     for variant, rows in (("published", tokens[drawn.to(tokens.device)]), ("centred", (tokens - tokens.mean(0))[drawn.to(tokens.device)])):
         stats = geometry.cosine_stats(rows)
@@ -141,10 +163,13 @@ def _geometry(config: Diagnostics, tokens: torch.Tensor, pooled: torch.Tensor, n
 
 
 def _irreducible(found: Collected, alternatives: Any) -> Iterator[tuple[str, str, str, float]]:
-    """Diagnostic 5: Var(z_T | context), raw and as a share of the target variance within positions."""
-    within = variance.within_group_variance(found.tokens["target"], found.token_position)
-    yield "target", "token_variance", "within_position", within
+    """Diagnostic 5: Var(z_T | context), raw and as a share of the variance that targets have at the probed positions."""
+    places, spread = variance.variance_by_group(found.tokens["target"], found.token_position)
+    probed = alternatives.positions.flatten()
+    within = float(torch.cat([spread[places == place] for place in probed]).mean())
+    yield "target", "token_variance", "probed_positions", within
     for variant in alternatives.variants:
         raw = float(alternatives.variance(variant).mean())
         yield "target", "irreducible", variant, raw
-        yield "target", "irreducible_share", variant, raw / within if within > 0 else 0.0
+        if within > 0:
+            yield "target", "irreducible_share", variant, raw / within

@@ -82,9 +82,9 @@ class TextTask:
         """Position of every real token, in the order of :meth:`states`."""
         return torch.arange(batch.ids.shape[1], device=self.device).expand_as(batch.ids)[batch.attention]
 
-    def published_views(self, batch: TextBatch, prediction: Prediction) -> tuple[torch.Tensor, torch.Tensor]:
-        """(B, D) context and target vectors of the published proxy: both encoders on the clean sentence."""
-        return self.states("online", batch)[1], prediction.target_state
+    def published_context(self, _prediction: Prediction, pooled: torch.Tensor) -> torch.Tensor:
+        """(B, D) context vectors of the published proxy: the context encoder's average on the clean sentence."""
+        return pooled
 
 
 class TextCompletions:
@@ -99,17 +99,17 @@ class TextCompletions:
 
     def __init__(self, task: TextTask, split: str, batch: TextBatch, masked_lm: MaskedLM):
         self.task, config = task, task.config
-        self.position = batch.mask.int().argmax(dim=1)
+        self.positions = batch.mask.int().argmax(dim=1)
         draw = seeds.generator(config.seed, "completions", split)
         self.ids = {"published": self._first_only(batch, masked_lm, draw), "corrected": self._jointly(batch, masked_lm, draw)}
         self.attention = batch.attention
 
     def _first_only(self, batch: TextBatch, masked_lm: MaskedLM, draw: torch.Generator) -> torch.Tensor:
         rows = torch.arange(len(batch.ids), device=batch.ids.device)
-        drawn = self._complete(masked_lm, batch.ids, batch.attention, self.position, self.task.config.completions, draw,
+        drawn = self._complete(masked_lm, batch.ids, batch.attention, self.positions, self.task.config.completions, draw,
                                min_prob=self.task.config.min_prob, replace=False)
         ids = batch.ids[:, None].repeat(1, drawn.shape[1], 1)
-        ids[rows, :, self.position] = drawn
+        ids[rows, :, self.positions] = drawn
         return ids
 
     def _jointly(self, batch: TextBatch, masked_lm: MaskedLM, draw: torch.Generator) -> torch.Tensor:
@@ -131,7 +131,7 @@ class TextCompletions:
     def variance(self, variant: str) -> torch.Tensor:
         """(C,) irreducible variance of the target state at the first hidden position; ``published`` divides by K."""
         contexts, count, _length = self.ids[variant].shape
-        repeated = [part.repeat_interleave(count, dim=0).split(CHUNK) for part in (self.attention, self.position)]
+        repeated = [part.repeat_interleave(count, dim=0).split(CHUNK) for part in (self.attention, self.positions)]
         states = [self.task.jepa.encode(ids, attention, network="target")[torch.arange(len(ids)), position]
                   for ids, attention, position in zip(self.ids[variant].flatten(0, 1).split(CHUNK), *repeated)]
         grouped = torch.cat(states).float().view(contexts, count, -1)
