@@ -78,5 +78,7 @@ def centred(x: Tensor) -> Tensor:
 
 def unit(x: Tensor) -> Tensor:
     """Rows of ``x`` (..., D) scaled to length one; a zero row stays zero, so its cosine with anything is 0."""
-    length = torch.linalg.vector_norm(x, dim=-1, keepdim=True)
-    return x / length.where(length > 0, 1.0)
+    largest = x.abs().amax(-1, keepdim=True)
+    scaled = x / largest.where(largest > 0, 1.0)  # squares of very small or large entries would leave float64's range
+    length = torch.linalg.vector_norm(scaled, dim=-1, keepdim=True)
+    return scaled / length.where(length > 0, 1.0)
