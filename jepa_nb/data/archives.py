@@ -117,7 +117,7 @@ def disk_errors(what: str) -> Iterator[None]:
         yield
     except OSError as fault:
         if fault.errno in (errno.ENOSPC, errno.EDQUOT):
-            raise DataError(f"the disk is full while writing {what}; free some space, or point JEPA_NB_HOME (now {paths.cache()}) "
-                            "to a larger disk.") from fault
+            raise DataError(f"the disk is full while writing {what}; free some space, or point JEPA_NB_HOME "
+                            f"(now {paths.cache()}) to a larger disk.") from fault
         raise DataError(f"cannot write {what} ({fault.strerror or fault}); make the cache writable, or point JEPA_NB_HOME "
                         f"(now {paths.cache()}) elsewhere.") from fault

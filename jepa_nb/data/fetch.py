@@ -23,6 +23,9 @@ from jepa_nb.errors import DataError
 
 KEEP_ARCHIVE_BYTES = 50_000_000
 
+Supply = Callable[[], AbstractContextManager[Opener]]
+"""Opens one place that a package's members can be read from."""
+
 
 def fetch(name: str, source: str = "embedded", *, download: Download = pip_download) -> dict[str, Path]:
     """Path of every file of a recipe, by its name in the recipe; missing or damaged cached files are fetched again.
@@ -135,10 +138,10 @@ def _supply(package: Package, missing: list[Member], download: Download) -> None
             _rename(archive, paths.cache() / "archives" / package.archive)
 
 
-def _known_supplies(package: Package) -> list[Callable[[], AbstractContextManager[Opener]]]:
+def _known_supplies(package: Package) -> list[Supply]:
     if not package.members:
         return []
-    supplies: list[Callable[[], AbstractContextManager[Opener]]] = []
+    supplies: list[Supply] = []
     present = archives.installed(package)
     if present is not None:
         supplies.append(lambda: nullcontext(present))
@@ -161,11 +164,11 @@ def _staging() -> Iterator[Path]:
 
 def _check_archive(package: Package, archive: Path) -> None:
     if package.sha256 and files.sha256(archive) != package.sha256:
-        raise DataError(f"the archive of {package.package} has not the pinned sha256 (got {archive.stat().st_size} bytes); a proxy "
-                        "or a mirror may have altered it: fetch again, from pypi.org if it persists.")
+        raise DataError(f"the archive of {package.package} has not the pinned sha256 (got {archive.stat().st_size} bytes); "
+                        "a proxy or a mirror may have altered it: fetch again, from pypi.org if it persists.")
 
 
-def _install(package: Package, missing: list[Member], supply: Callable[[], AbstractContextManager[Opener]], staging: Path) -> None:
+def _install(package: Package, missing: list[Member], supply: Supply, staging: Path) -> None:
     """Extract all members to temporary names, check each, and only then rename them into the cache."""
     folder = Path(tempfile.mkdtemp(dir=staging))
     extracted = []

@@ -1,4 +1,4 @@
-"""Image folders (a folder per class) for ImageNet: pictures decoded when they are asked for, from disk or streamed from the hub."""
+"""Image folders (a folder per class) for ImageNet: pictures decoded when they are asked for, from disk or from the hub."""
 
 from __future__ import annotations
 

@@ -20,12 +20,11 @@ def fetch_weights(recipe: Recipe) -> dict[str, Path]:
     hub = recipe.hub
     if hub.get("kind") != "model":
         return {}
-    import httpx
     from huggingface_hub import snapshot_download
 
     try:
         folder = snapshot_download(hub["id"], revision=hub["revision"], allow_patterns=list(hub["files"]))
-    except (OSError, httpx.HTTPError, ValueError) as fault:
+    except _faults() as fault:
         raise DataError(_sentence(recipe, fault)) from fault
     return {hub["id"]: Path(folder)}
 
@@ -37,7 +36,6 @@ def stream(recipe: Recipe, split: str, count: int) -> Iterator[dict[str, Any]]:
         DataError: the hub cannot be reached, or access is refused.
     """
     import datasets
-    import httpx
 
     hub = recipe.hub
     try:
@@ -45,13 +43,23 @@ def stream(recipe: Recipe, split: str, count: int) -> Iterator[dict[str, Any]]:
         if hub.get("image"):
             rows = rows.cast_column(hub["image"], datasets.Image(decode=False))
         yield from itertools.islice(rows, count)
-    except (OSError, httpx.HTTPError, ValueError) as fault:
+    except _faults() as fault:
         raise DataError(_sentence(recipe, fault)) from fault
+
+
+def _faults() -> tuple[type[Exception], ...]:
+    """What the hub's client raises: its errors derive from ``OSError`` and from the base error of its HTTP library.
+
+    That library changed its name between versions of the client, so its base is taken from the client's own error.
+    """
+    from huggingface_hub.errors import HfHubHTTPError
+
+    return (*HfHubHTTPError.__bases__, ValueError)
 
 
 def _sentence(recipe: Recipe, fault: Exception) -> str:
     others = [source for source in recipe.sources if source != "hub"]
     instead = f", or use source '{others[0]}'" if others else ""
     reason = (str(fault).strip().splitlines() or [""])[0][:160]
-    return (f"cannot read {recipe.hub['id']} at its pinned revision from the Hugging Face hub ({type(fault).__name__}: {reason}); "
-            f"check the network and, for gated data, `hf auth login`{instead}.")
+    return (f"cannot read {recipe.hub['id']} at its pinned revision from the Hugging Face hub "
+            f"({type(fault).__name__}: {reason}); check the network and, for gated data, `hf auth login`{instead}.")

@@ -24,8 +24,8 @@ def describe(originals: Sequence[Original]) -> str:
               for kind in dict.fromkeys(o.kind for o in originals)}
     total = [sum(count[side] for count in counts.values()) for side in (0, 1)]
     listed = ", ".join(f"{kind} {train} + {val}" for kind, (train, val) in counts.items())
-    return (f"{total[0]} training + {total[1]} validation originals ({listed}); crops drawn equally from each kind, and within it "
-            "from each original; split by original")
+    return (f"{total[0]} training + {total[1]} validation originals ({listed}); crops drawn equally from each kind, "
+            "and within it from each original; split by original")
 
 
 def sample_crops(originals: Sequence[Original], n: int, size: int, generator: np.random.Generator, *,

@@ -22,7 +22,7 @@ _FIELDS = {"name", "title", "licence", "needs", "read", *SOURCES}
 
 @dataclass(frozen=True)
 class Member:
-    """One file inside a package: its path there, SHA-256, size in bytes, and the number of CSV records below the header, if any."""
+    """One file inside a package: its path there, SHA-256, size in bytes, and, for CSV, the records below the header."""
 
     path: str
     sha256: str
@@ -117,7 +117,8 @@ def parse(file: Path) -> Recipe:
         recipe = Recipe(embedded=packages, needs=tuple(table.pop("needs")), **table)
         _check(recipe, file)
     except (KeyError, TypeError, ValueError) as fault:
-        raise DataError(f"recipe file {file.name} cannot be used: {fault}; see the other files of data_recipes for the form.") from fault
+        raise DataError(f"recipe file {file.name} cannot be used: {fault}; "
+                        "see the other files of data_recipes for the form.") from fault
     return recipe
 
 

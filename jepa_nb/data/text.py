@@ -84,7 +84,8 @@ def sentences(text: str) -> list[str]:
 
 
 def _describe(recipe: Recipe, source: str, cut: dict[str, list[list[str]]]) -> str:
-    counts = ", ".join(f"{split} {len(found):,} documents with {sum(map(len, found)):,} sentences" for split, found in sorted(cut.items()))
+    counts = ", ".join(f"{split} {len(found):,} documents with {sum(map(len, found)):,} sentences"
+                       for split, found in sorted(cut.items()))
     return f"{recipe.title} ({source}): {counts} of {WORDS[0]}-{WORDS[1]} words; duplicate documents dropped, split by document"
 
 

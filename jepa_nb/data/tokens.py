@@ -83,8 +83,8 @@ def _train(texts: list[str], vocab_size: int) -> Tokenizer:
     scratch.train_from_iterator(texts, trainer)
     vocabulary = scratch.get_vocab()
     if len(vocabulary) > vocab_size:
-        raise ConfigError(f"vocab_size {vocab_size} is below the {len(vocabulary)} special tokens and single characters of the text; "
-                          "take a larger one.")
+        raise ConfigError(f"vocab_size {vocab_size} is below the {len(vocabulary)} special tokens and single characters "
+                          "of the text; take a larger one.")
     ordered = dict(sorted(vocabulary.items(), key=lambda entry: entry[1]))
     tokenizer = _blank(models.WordPiece(ordered, unk_token="[UNK]"))
     tokenizer.add_special_tokens(list(SPECIAL))

@@ -38,7 +38,8 @@ def test_no_kind_and_no_original_gets_more_than_its_share(counts, n, split, seed
 
 
 @COMMON
-@given(st.integers(1, 90), st.integers(1, 90), st.integers(4, 40), st.sampled_from([None, (0.3, 1.0), (0.01, 0.02)]), st.integers(0, 999))
+@given(st.integers(1, 90), st.integers(1, 90), st.integers(4, 40), st.sampled_from([None, (0.3, 1.0), (0.01, 0.02)]),
+       st.integers(0, 999))
 def test_crops_of_any_picture_stay_inside_it(height, width, size, area, seed):
     frame = np.full((height, width, 3), 255, np.uint8)
     found = [images.Original("a", "k", "train", [frame], area)]

@@ -1,4 +1,4 @@
-"""Claims: splits are by original; the same design of emoji stays on one side; image folders and hub streams share the interface."""
+"""Claims: splits are by original; one design of emoji stays on one side; image folders and hub streams share the interface."""
 
 from __future__ import annotations
 
@@ -44,7 +44,8 @@ def read_files(monkeypatch, recipe_, found):
 def test_two_views_are_one_original_and_grey_becomes_rgb(tmp_path, monkeypatch):
     for name, image in (("l", picture("red")), ("r", picture("blue")), ("g", picture(90, mode="L"))):
         image.save(tmp_path / f"{name}.png")
-    entries = [{"name": "pair", "split": "train", "files": ["l.png", "r.png"]}, {"name": "grey", "split": "val", "files": ["g.png"]}]
+    entries = [{"name": "pair", "split": "train", "files": ["l.png", "r.png"]},
+               {"name": "grey", "split": "val", "files": ["g.png"]}]
     source = recipe(embedded=(Package("p==1"),), read={"kind": "stills", "originals": entries})
     pair, grey = read_files(monkeypatch, source, {f"{n}.png": tmp_path / f"{n}.png" for n in "lrg"})
     assert len(pair.frames) == 2 and pair.split == "train" and grey.split == "val"
@@ -142,7 +143,8 @@ def test_an_empty_split_is_refused():
 
 
 def folder_recipe(count=5):
-    local = {"files": ["in/train", "in/val"], "splits": {"train": "in/train", "val": "in/val"}, "images": {"train": count, "val": 2}}
+    local = {"files": ["in/train", "in/val"], "splits": {"train": "in/train", "val": "in/val"},
+             "images": {"train": count, "val": 2}}
     hub = {"kind": "dataset", "id": "x/y", "revision": "r", "image": "image", "splits": {"train": "train", "val": "validation"},
            "images": {"train": 4, "val": 2}}
     return recipe(local=local, hub=hub, read={"kind": "imagenet", "area": [0.3, 1.0]})

@@ -1,4 +1,4 @@
-"""Claims: sentences follow the stated rule; splits are by document; tokens have the stated layout; the vocabulary is deterministic."""
+"""Claims: sentences follow the rule; splits are by document; tokens have the stated layout; the vocabulary is deterministic."""
 
 from __future__ import annotations
 
@@ -60,7 +60,8 @@ def test_local_json_lines_keep_the_published_split(tmp_path, monkeypatch):
     for name, count in (("a.json.gz", 5), ("b.json.gz", 3)):
         with gzip.open(tmp_path / name, "wt") as handle:
             handle.writelines(json.dumps({"text": f"{TEN} {name[0]} {n}."}) + "\n" for n in range(count))
-    local = {"files": ["a.json.gz", "b.json.gz"], "splits": {"train": "a.json.gz", "val": "b.json.gz"}, "rows": {"train": 4, "val": 9}}
+    local = {"files": ["a.json.gz", "b.json.gz"], "splits": {"train": "a.json.gz", "val": "b.json.gz"},
+             "rows": {"train": 4, "val": 9}}
     documents = text.documents_of(recipe(local=local, read={"column": "text"}), "local")
     assert len(documents.train) == 4 and len(documents.val) == 3
     (tmp_path / "b.json.gz").unlink()
@@ -95,7 +96,8 @@ def test_special_tokens_come_first_and_text_cannot_forge_letters(documents):
 def test_sentences_are_not_repeated_while_the_pool_lasts_and_evenly_after(documents):
     tokenizer = text.wordpiece(documents, 300)
     total = sum(map(len, documents.val))
-    distinct = {tuple(row) for row in text.sample_tokens(documents, tokenizer, total, 60, np.random.default_rng(1), split="val").ids.tolist()}
+    all_of_them = text.sample_tokens(documents, tokenizer, total, 60, np.random.default_rng(1), split="val")
+    distinct = {tuple(row) for row in all_of_them.ids.tolist()}
     assert len(distinct) == len({s for d in documents.val for s in d})
     few = text.sample_tokens(documents, tokenizer, 100, 60, np.random.default_rng(1), n_documents=2)
     counts = torch.unique(few.ids, dim=0, return_counts=True)[1]
