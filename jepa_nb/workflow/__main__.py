@@ -48,8 +48,8 @@ def figures(arguments: argparse.Namespace) -> int:
             status = _wait(subprocess.Popen(_command(arguments, tier), cwd=paths.project()))
     except Timeout:
         raise JepaError(f"another `make figures` works in {paths.build()}; wait for it or stop it, then call again.") from None
-    page = paths.build() / "gallery" / "index.html"
-    if status == 0 and page.exists():
+    page = paths.build().resolve() / "gallery" / "index.html"
+    if status == 0 and not arguments.flags:
         print(f"Gallery: {page}")
     elif status not in (0, cli.INTERRUPTED):
         print(UNFINISHED, file=sys.stderr)
