@@ -54,9 +54,10 @@ def test_the_best_constant_prediction_is_the_mean_and_leaves_the_variance():
     assert latent_loss(mean + 0.1, target) > latent_loss(mean, target)
 
 
-def test_half_precision_is_summed_in_float32():
+@pytest.mark.parametrize("autocast", [False, True])
+def test_half_precision_is_summed_in_float32(autocast):
     pred, target = pair(torch.bfloat16)
-    with torch.autocast("cpu", torch.bfloat16):
+    with torch.autocast("cpu", torch.bfloat16, enabled=autocast):
         got = latent_loss(pred, target)
     assert got.dtype == torch.float32
     assert abs(got.item() - brute_force(pred, target, "sum", False, "mse")) < 1e-3
