@@ -26,6 +26,7 @@ CORES = int(config.get("cores", 2))
 CHOSEN = registry.select(str(config.get("only") or ""), everything=str(config.get("all", False)) == "True")
 SELECTED = [spec.name for spec in CHOSEN]
 CHUNKS = plan.chunks(SELECTED, TIER, CORES)
+BUILT_ON = {name for chunk in CHUNKS for name in chunk.after}  # others wait for them, so they go first
 PYTHON = shlex.quote(sys.executable)
 NOTEBOOK_LIMIT = 900  # seconds over ten times the plan: a hung kernel must end, a slow machine must not
 OUTPUT_CODE = provenance.code_fingerprint(["jepa_nb.figures", "jepa_nb.ledger"])
@@ -96,14 +97,14 @@ for recipe in sorted({recipe for chunk in CHUNKS for recipe in downloads(chunk)}
 for chunk in CHUNKS:
 
     rule:
-        name: expect(f"chunk_{chunk.name}", chunk.seconds + 3, f"{len(chunk.keys)} runs for {', '.join(sorted(chunk.notebooks))}")
+        name: expect(f"chunk_{chunk.name}", chunk.seconds + 3, f"{len(chunk.keys)} runs of {len(chunk.notebooks)} notebooks")
         input:
             [ancient(data_marker(recipe)) for recipe in downloads(chunk)],
             [ancient(chunk_marker(name)) for name in chunk.after],
         output: chunk_marker(chunk.name)
         log: f"{TIER}/logs/chunk_{chunk.name}.log"
         params: runs=chunk.keys, tier=TIER
-        priority: max(plan.priority(name) for name in chunk.notebooks)
+        priority: max(plan.priority(name) for name in chunk.notebooks) + (chunk.name in BUILT_ON)
         benchmark: f"{TIER}/benchmarks/chunk_{chunk.name}.tsv"
         shell:
             "{PYTHON} -m jepa_nb run {params.runs} --tier {params.tier} > {log} 2>&1 || {{ tail -n 1 {log} >&2; exit 1; }}"

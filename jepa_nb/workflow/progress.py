@@ -14,6 +14,9 @@ from typing import TextIO
 
 from snakemake.common import NOTHING_TO_BE_DONE_MSG
 
+REPEATS = ("RuleException", "Error in rule", "Exiting because a job execution failed",
+           "WorkflowError:\nAt least one job did not complete")
+
 
 def in_words(seconds: float) -> str:
     """A duration at the precision that an estimate has: ``40 s``, ``7 min``, ``2.5 h``."""
@@ -98,10 +101,10 @@ class Progress(logging.Handler):
 def show(logger: logging.Logger, progress: Progress) -> None:
     """Put ``progress`` on the terminal in place of Snakemake's own lines, which its log file keeps.
 
-    Faults of the plan itself are still shown; once jobs run, each names its own fault.
+    Faults of the plan are still shown; what it repeats about a failed job, which named its own fault, is not.
     """
     for handler in logger.handlers:
         if isinstance(handler, logging.StreamHandler) and not isinstance(handler, logging.FileHandler):
             handler.setLevel(logging.WARNING)
-            handler.addFilter(lambda record: not progress.started)
+            handler.addFilter(lambda record: not record.getMessage().startswith(REPEATS))
     logger.addHandler(progress)

@@ -128,3 +128,13 @@ def test_each_finished_job_prints_its_number_and_the_time_left():
 def test_nothing_to_do_is_said():
     message = "Nothing to be done (all requested files are present and up to date)."
     assert events(progress([]), {"message": message}) == ["nothing to do: every figure is up to date"]
+
+
+def test_a_fault_of_the_plan_is_shown_and_what_repeats_a_job_is_not():
+    logger, terminal = logging.Logger("snakemake"), io.StringIO()
+    logger.addHandler(logging.StreamHandler(terminal))
+    show(logger, progress([]))
+    for message in ("Building DAG of jobs...", "WorkflowError:\nFailed to create output directory /x.", "Error in rule one, jobid: 2",
+                    "WorkflowError:\nAt least one job did not complete successfully."):
+        (logger.info if message.startswith("Building") else logger.error)(message)
+    assert terminal.getvalue() == "WorkflowError:\nFailed to create output directory /x.\n"
