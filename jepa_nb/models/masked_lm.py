@@ -7,6 +7,7 @@ positions that are asked for, which is what makes it affordable on a CPU.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import torch
 from torch import nn
@@ -31,6 +32,12 @@ class MaskedLM(nn.Module):
             vocab_size=vocab_size, hidden_size=width, num_hidden_layers=depth, num_attention_heads=heads,
             intermediate_size=ffn or 4 * width, max_position_embeddings=max_length, hidden_dropout_prob=dropout,
             attention_probs_dropout_prob=dropout, pad_token_id=pad_id, attn_implementation=attention)))
+
+    @classmethod
+    def from_folder(cls, folder: Path, *, attention: str = "sdpa") -> MaskedLM:
+        """Pretrained weights from a local folder (config.json and model.safetensors); nothing is downloaded."""
+        return cls(BertForMaskedLM.from_pretrained(folder, local_files_only=True, use_safetensors=True,
+                                                   attn_implementation=attention))
 
     def states(self, ids: torch.Tensor, attention: torch.Tensor | None = None) -> torch.Tensor:
         """Last hidden states (B, T, D) of ids (B, T) under attention (B, T) bool, None where nothing is padded."""

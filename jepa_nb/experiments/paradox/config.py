@@ -21,12 +21,8 @@ MODALITIES = ("text", "image")
 
 @dataclass(frozen=True)
 class MaskedLM:
-    """The frozen masked LM that proposes completions of a text (paper A, A5: bert-base-uncased).
+    """The small frozen masked LM that proposes completions of a text where bert-base-uncased (paper A, A5) is not used."""
 
-    ``pretrained`` names a recipe of weights; where it is empty a small BERT is trained on the training documents.
-    """
-
-    pretrained: str = ""
     recipe: str = "imdb"
     source: str = "embedded"
     vocab_size: int = 4096
@@ -56,6 +52,7 @@ class Diagnostics:
     n_val: int = 512
     n_documents: int = 0  # text: draw the corpus from that many documents only; 0 = from all
     single_pass: bool = False  # every step sees new samples, instead of 15 epochs over one corpus
+    pretrained: str = ""  # text: recipe of the tokenizer and masked LM; empty: both are trained on the training documents
     # sizes
     vocab_size: int = 4096
     length: int = 25
@@ -90,6 +87,7 @@ class Diagnostics:
     latent_loss: str = "sum"
     target_norm: bool = False
     # diagnostics
+    log_every: int = 10
     eval_epochs: float = 1.5
     probe_epochs: float = 3.0
     eval_samples: int = 64
@@ -121,8 +119,8 @@ class Diagnostics:
         return _every(self.eval_epochs, self)
 
     def probe_steps(self) -> list[int]:
-        """Numbers of steps done at which the irreducible variance is measured, all of them evaluation steps."""
-        return [step for step in _every(self.probe_epochs, self) if step in self.eval_steps()]
+        """Numbers of steps done at which the irreducible variance is measured, beside a full evaluation."""
+        return _every(self.probe_epochs, self)
 
 
 def _every(epochs: float, config: Diagnostics) -> list[int]:
@@ -132,11 +130,12 @@ def _every(epochs: float, config: Diagnostics) -> list[int]:
 
 
 PAPER_TEXT = Diagnostics(
-    modality="text", seed=42, recipes=("c4",), source="hub", n_train=100_000, n_val=10_000, vocab_size=30_522, length=256,
+    modality="text", seed=42, recipes=("c4",), source="hub", pretrained="bert_base_uncased", n_train=100_000, n_val=10_000,
+    vocab_size=30_522, length=256,
     width=1024, depth=24, heads=16, dropout=0.1, pred_width=384, pred_depth=12, pred_heads=16, min_keep=10,
-    eval_epochs=400 / 1562, probe_epochs=400 / 1562, eval_samples=4096, mi_group=128, cosine_tokens=2048, probe_contexts=200)
+    eval_epochs=400 / 1562, probe_epochs=500 / 1562, eval_samples=4096, mi_group=128, cosine_tokens=2048, probe_contexts=200)
 PAPER_IMAGE = replace(
-    PAPER_TEXT, modality="image", recipes=("imagenet",), image_size=224, patch=14, width=1280, depth=32, heads=16, dropout=0.0,
+    PAPER_TEXT, modality="image", recipes=("imagenet",), pretrained="", image_size=224, patch=14, width=1280, depth=32, heads=16, dropout=0.0,
     latent_loss="mean")
 
 _IMAGES = ("photographs", "textures", "video_frames", "emoji_sheets")
@@ -144,7 +143,8 @@ LAPTOP_TEXT = Diagnostics(modality="text")
 SMOKE_TEXT = replace(
     LAPTOP_TEXT, recipes=("toy_sentences",), source="generated", n_train=96, n_val=64, vocab_size=256, length=16, image_size=24,
     patch=4, width=16, depth=1, heads=2, pred_width=8, pred_depth=1, pred_heads=2, epochs=2, warmup_epochs=1, batch=32,
-    eval_epochs=1.0, eval_samples=48, mi_group=4, queue=64, cosine_tokens=64, probe_epochs=1.0, probe_contexts=4, completions=4)
+    eval_epochs=1.0, eval_samples=48, mi_group=4, queue=64, cosine_tokens=64, probe_epochs=1.0, probe_contexts=4, completions=4,
+    min_prob=0.001, log_every=1)
 GPU_TEXT = replace(
     PAPER_TEXT, n_train=50_000, length=128, width=768, depth=12, heads=12, pred_depth=6, pred_heads=12, eval_samples=1024)
 GPU_IMAGE = replace(PAPER_IMAGE, n_train=50_000, patch=16, width=768, depth=12, heads=12, pred_depth=6, pred_heads=12,
@@ -153,11 +153,11 @@ GPU_IMAGE = replace(PAPER_IMAGE, n_train=50_000, patch=16, width=768, depth=12, 
 
 @dataclass(frozen=True)
 class Tier:
-    """One row of the dial: both modalities, the masked LM, seeds of the headline arm and of the controls."""
+    """One row of the dial: both modalities, the masked LM (``None``: pretrained), seeds of the headline arm and of the controls."""
 
     text: Diagnostics
     image: Diagnostics
-    masked_lm: MaskedLM
+    masked_lm: MaskedLM | None
     seeds: tuple[int, ...]
     control_seeds: tuple[int, ...]
 
@@ -167,8 +167,8 @@ TIERS = {
                   MaskedLM(recipe="toy_sentences", source="generated", vocab_size=256, length=16, width=16, depth=1, heads=2,
                            steps=10, batch=32, warmup=2, n_val=64), (0, 1), (0,)),
     "laptop": Tier(LAPTOP_TEXT, replace(LAPTOP_TEXT, modality="image", recipes=_IMAGES), MaskedLM(), (0, 1, 2, 3, 4), (0, 1, 2)),
-    "gpu": Tier(GPU_TEXT, GPU_IMAGE, MaskedLM(pretrained="bert_base_uncased"), (0, 1, 2, 3, 4), (0, 1, 2)),
-    "paper": Tier(PAPER_TEXT, PAPER_IMAGE, MaskedLM(pretrained="bert_base_uncased"), (42, 0, 1, 2, 3, 4), (0, 1, 2, 3, 4)),
+    "gpu": Tier(GPU_TEXT, GPU_IMAGE, None, (0, 1, 2, 3, 4), (0, 1, 2)),
+    "paper": Tier(PAPER_TEXT, PAPER_IMAGE, None, (42, 0, 1, 2, 3, 4), (0, 1, 2, 3, 4)),
 }
 
 

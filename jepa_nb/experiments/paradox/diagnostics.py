@@ -9,18 +9,18 @@ import torch
 
 from jepa_nb import device as devices
 from jepa_nb import seeds
-from jepa_nb.experiments.paradox import measure, masked_lm
-from jepa_nb.experiments.paradox.config import Diagnostics, MaskedLM
+from jepa_nb.data import weights
+from jepa_nb.experiments.paradox import measure
+from jepa_nb.experiments.paradox.config import Diagnostics
 from jepa_nb.experiments.paradox.image_task import ImageAlternatives, ImageTask
 from jepa_nb.experiments.paradox.text_task import TextCompletions, TextTask
 from jepa_nb.metrics.information import FeatureQueue
+from jepa_nb.models.masked_lm import MaskedLM
 from jepa_nb.objectives.latent import latent_loss
 from jepa_nb.training import checkpoint, ema, schedule
 from jepa_nb.training.finite import require_finite
 from jepa_nb.training.loop import Loop, Row
 from jepa_nb.training.stopwatch import Stopwatch
-
-LOG_EVERY = 10  # steps between two rows of the training loss, as published
 
 
 class Training:
@@ -38,6 +38,8 @@ class Training:
         self._fill_queue()
         self.alternatives: dict[str, Any] = {}
         self.watch = Stopwatch()
+        if config.pretrained:
+            self.use_completer(MaskedLM.from_folder(weights.folder(config.pretrained, config.source)))
         self._epoch, self._order = -1, torch.empty(0, dtype=torch.int64)
 
     def run(self, folder: Path, label: str) -> list[Row]:
@@ -45,7 +47,7 @@ class Training:
         modules = {"jepa": self.jepa}
         loop = Loop(label, self.config.steps, modules, self.optimizer, {"queue": self.queue}, folder,
                     checkpoint_every=self.config.steps_per_epoch)
-        return loop.run(self.step, self.measure, set(self.config.eval_steps()))
+        return loop.run(self.step, self.measure, {*self.config.eval_steps(), *self.config.probe_steps()})
 
     @torch.no_grad()
     def _fill_queue(self) -> None:
@@ -102,7 +104,7 @@ class Training:
             group["lr"], group["weight_decay"] = rate, decay
 
     def _log(self, index: int, loss: torch.Tensor, norm: torch.Tensor) -> list[Row]:
-        if (index + 1) % LOG_EVERY:
+        if (index + 1) % self.config.log_every:
             return []
         row = {"step": index + 1, "epoch": (index + 1) / self.config.steps_per_epoch, "split": "batch", "network": "online"}
         return [{**row, "metric": "loss", "variant": "published", "value": float(loss.detach())},
@@ -130,9 +132,9 @@ class Training:
             return ImageAlternatives(self.task, split, batch)
         return TextCompletions(self.task, split, batch, self.completer)
 
-    def use_completer(self, config: MaskedLM, tensors: dict[str, torch.Tensor] | None) -> None:
-        """Give a text run the frozen masked LM that proposes completions."""
-        self.completer = masked_lm.frozen(config, tensors, devices.torch_device(self.resolved))
+    def use_completer(self, model: torch.nn.Module) -> None:
+        """Give a text run the masked LM that proposes completions; it is frozen."""
+        self.completer = model.to(devices.torch_device(self.resolved)).eval().requires_grad_(False)
 
     def final_tensors(self) -> dict[str, torch.Tensor]:
         """The networks after training."""

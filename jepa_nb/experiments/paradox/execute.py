@@ -30,6 +30,6 @@ def train(spec: store.RunSpec, folder: Path, resolved: Resolved, built_on: list[
         else:
             training = diagnostics.Training(Diagnostics(**spec.config), resolved)
             for run in built_on:
-                training.use_completer(MaskedLM(**run.spec["config"]), run.tensors)
+                training.use_completer(masked_lm.restored(MaskedLM(**run.spec["config"]), run.tensors))
         rows = training.run(folder, label)
     return store.Outcome(pd.DataFrame(rows), training.final_tensors(), training.notes())

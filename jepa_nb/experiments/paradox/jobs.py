@@ -15,9 +15,9 @@ from jepa_nb.training import store
 
 TRAINING = {configs.EXPERIMENT: "jepa_nb.experiments.paradox.diagnostics", configs.MASKED_LM: "jepa_nb.experiments.paradox.masked_lm"}
 NOTEBOOK_MODULES = ("jepa_nb.experiments.paradox.study", "jepa_nb.experiments.paradox.plots",
-                    "jepa_nb.experiments.paradox.measurements", "jepa_nb.figures", "jepa_nb.ledger")
-# planned seconds of one run on one core: T-JEPA, I-JEPA, masked LM; gpu and paper are estimates for one GPU
-SECONDS = {"smoke": (2, 2, 2), "laptop": (60, 60, 150), "gpu": (3_600, 3_600, 1), "paper": (40_000, 90_000, 1)}
+                    "jepa_nb.experiments.paradox.findings")
+# planned seconds of one run: T-JEPA, I-JEPA, masked LM; measured on one core, for gpu and paper guessed for one GPU
+SECONDS = {"smoke": (1, 1, 1), "laptop": (55, 50, 110), "gpu": (3_600, 3_600, 0), "paper": (40_000, 90_000, 0)}
 
 
 @dataclass(frozen=True)
@@ -57,24 +57,27 @@ def jobs(tier: str, arms: list[str], *, seeds: list[int] | None = None, override
     """
     resolved = resolve(device)
     changed = dict(overrides or {}) | ({"source": source} if source != "embedded" else {})
-    completer = _masked_lm(tier, resolved, changed.get("source"))
-    return [_diagnostics(tier, member, resolved, completer) for member in
+    masked_lm = _masked_lm(tier, resolved, changed.get("source"))
+    return [_diagnostics(tier, member, resolved, masked_lm) for member in
             configs.members(tier, arms, seeds=seeds, overrides=changed)]
 
 
-def _masked_lm(tier: str, resolved: Resolved, source: str | None) -> Job:
+def _masked_lm(tier: str, resolved: Resolved, source: str | None) -> tuple[Job, ...]:
+    """The masked LM that the text runs build on; none where it is pretrained."""
     sizes = configs.TIERS[tier].masked_lm
+    if sizes is None:
+        return ()
     asked = replace(sizes, source=source) if source else sizes
-    read = ((asked.pretrained, "hub"),) if asked.pretrained else ((asked.recipe, asked.source),)
+    read = ((asked.recipe, asked.source),)
     spec = store.RunSpec(configs.MASKED_LM, asdict(asked), resolved.key(), _data(read), _code(configs.MASKED_LM))
-    return Job("masked LM", "masked_lm", asked.seed, spec, resolved, SECONDS[tier][2], read)
+    return (Job("masked LM", "masked_lm", asked.seed, spec, resolved, SECONDS[tier][2], read),)
 
 
-def _diagnostics(tier: str, member: configs.Member, resolved: Resolved, completer: Job) -> Job:
+def _diagnostics(tier: str, member: configs.Member, resolved: Resolved, masked_lm: tuple[Job, ...]) -> Job:
     asked = member.config
     text = asked.modality == "text"
-    read = tuple((name, asked.source) for name in asked.recipes)
-    needs = (completer,) if text else ()
+    read = tuple((name, asked.source) for name in (*asked.recipes, asked.pretrained) if name)
+    needs = masked_lm if text else ()
     spec = store.RunSpec(configs.EXPERIMENT, asdict(asked), resolved.key(), _data(read), _code(configs.EXPERIMENT),
                          tuple(need.spec.key for need in needs))
     label = f"{'T-JEPA' if text else 'I-JEPA'} {member.arm} seed {asked.seed}"

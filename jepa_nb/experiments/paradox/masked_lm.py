@@ -13,7 +13,6 @@ import torch
 from jepa_nb import device as devices
 from jepa_nb import seeds
 from jepa_nb.data import text as corpora
-from jepa_nb.errors import ConfigError
 from jepa_nb.experiments.paradox.config import MaskedLM
 from jepa_nb.models import masked_lm as models
 from jepa_nb.training import checkpoint, schedule
@@ -113,14 +112,9 @@ def build(config: MaskedLM, vocab_size: int) -> models.MaskedLM:
                                           max_length=config.length)
 
 
-def frozen(config: MaskedLM, tensors: dict[str, torch.Tensor] | None, device: torch.device) -> torch.nn.Module:
-    """The masked LM ready for drawing completions: pretrained, or with the ``tensors`` of a finished run."""
-    if config.pretrained:
-        model = models.pretrained(config.pretrained)
-    elif tensors is None:
-        raise ConfigError("a masked LM without pretrained weights needs the tensors of a finished paradox.masked_lm run.")
-    else:
-        vocab_size = next(value.shape[0] for name, value in tensors.items() if name.endswith("word_embeddings.weight"))
-        model = build(config, vocab_size)
-        checkpoint.restore_modules({"model": model}, tensors)
-    return model.to(device).eval().requires_grad_(False)
+def restored(config: MaskedLM, tensors: dict[str, torch.Tensor]) -> models.MaskedLM:
+    """The masked LM of a finished run."""
+    vocab_size = next(value.shape[0] for name, value in tensors.items() if name.endswith("word_embeddings.weight"))
+    model = build(config, vocab_size)
+    checkpoint.restore_modules({"model": model}, tensors)
+    return model

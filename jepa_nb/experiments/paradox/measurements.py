@@ -167,10 +167,12 @@ def verdicts(figure: str, table: pd.DataFrame, context: RunContext, standin: str
     """All claims that a figure tests, judged on the rows of one arm and corrected for their number (Holm)."""
     known = measure(table)
     asked = [claim for claim in ledger.claims("paradox").values() if claim.figure == figure]
-    judged = [ledger.judge(claim, Measurement(_per_seed(known[claim.metric]())), tier=context.tier, standin=standin)
+    judged = [ledger.judge(claim, Measurement(_per_seed(known[claim.metric](), claim.kind)), tier=context.tier, standin=standin)
               for claim in asked]
     return ledger.adjust(judged)
 
 
-def _per_seed(values: pd.Series) -> Sequence[float]:
-    return [float(value) for value in values.sort_index()]
+def _per_seed(values: pd.Series, kind: str) -> Sequence[float | None]:
+    """One number a seed; ``None`` where there is none, as for a ratio of which one side has vanished."""
+    usable = np.isfinite(values) & ((values > 0) | (kind != "ratio"))
+    return [float(value) if kept else None for value, kept in zip(values.sort_index(), usable.sort_index())]

@@ -9,6 +9,7 @@ import torch
 
 from jepa_nb import seeds
 from jepa_nb.data import text as corpora
+from jepa_nb.data import weights
 from jepa_nb.experiments.paradox.config import Diagnostics
 from jepa_nb.masking.spans import sample_spans
 from jepa_nb.metrics.variance import conditional_variance
@@ -36,7 +37,8 @@ class TextTask:
         self.config, self.device = config, device
         documents = corpora.load_documents(config.source, config.recipes[0])
         self.description = documents.description
-        self.tokenizer = corpora.wordpiece(documents, config.vocab_size)
+        self.tokenizer = (weights.tokenizer(config.pretrained, config.source) if config.pretrained
+                          else corpora.wordpiece(documents, config.vocab_size))
         self.mask_id = self.tokenizer.token_to_id("[MASK]")
         self.special_ids = [self.tokenizer.token_to_id(name) for name in ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")]
         self.n_train = config.n_train * (config.epochs if config.single_pass else 1)
