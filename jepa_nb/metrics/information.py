@@ -69,6 +69,7 @@ def infonce_mi(pred: Tensor, target: Tensor, *, temperature: float = 0.1, groups
     pred, target = features("pred", pred), features("target", target)
     require_same_shape("pred", pred, "target", target)
     _require_temperature(temperature)
+    require_known("critic", critic, CRITICS)
     groups = labels("groups", torch.zeros(len(pred), dtype=torch.long) if groups is None else groups, pred)
     index, present = _blocks(groups)
     left, right = pred[index], target[index]
@@ -83,14 +84,6 @@ def infonce_mi(pred: Tensor, target: Tensor, *, temperature: float = 0.1, groups
     among = logits.masked_fill(~rival, -torch.inf)
     log_sum = torch.logaddexp(among.logsumexp(2), positive)
     return _estimate(log_sum[present], positive[present], rival.sum(2)[present])
-
-
-def _scores(left: Tensor, right: Tensor, present: Tensor, critic: str) -> Tensor:
-    """(G, n, n) score of each prediction with each target of its group."""
-    if critic == "cosine":
-        return unit(left) @ unit(right).mT
-    scale = right[present].square().sum(1).mean().clamp(min=torch.finfo(right.dtype).tiny)
-    return -torch.cdist(left, right, compute_mode="donot_use_mm_for_euclid_dist").square() / scale
 
 
 def published_mi(z_c: Tensor, z_t: Tensor, queue: FeatureQueue, sample: Tensor, *, temperature: float = 0.1) -> MI:
@@ -214,6 +207,14 @@ def _blocks(groups: Tensor) -> tuple[Tensor, Tensor]:
     slot = torch.arange(int(sizes.max()), device=groups.device)
     index = order[(sizes.cumsum(0) - sizes)[:, None].add(slot).clamp(max=len(groups) - 1)]
     return index, slot < sizes[:, None]
+
+
+def _scores(left: Tensor, right: Tensor, present: Tensor, critic: str) -> Tensor:
+    """(G, n, n) score of each prediction with each target of its group."""
+    if critic == "cosine":
+        return unit(left) @ unit(right).mT
+    scale = right[present].square().sum(1).mean()
+    return -torch.cdist(left, right, compute_mode="donot_use_mm_for_euclid_dist").square() / scale.where(scale > 0, 1.0)
 
 
 def _centred_blocks(x: Tensor, present: Tensor) -> Tensor:

@@ -43,8 +43,10 @@ def test_infonce_grows_with_the_number_of_negatives_and_stops_at_the_cap():
     assert few.nats > 0.99 * few.cap and many.nats > 0.95 * many.cap
 
 
-def looped_mi(pred, target, groups, sample, temperature, centre):
+def looped_mi(pred, target, groups, sample, temperature, centre, critic):
     gains = []
+    means = np.stack([target[groups == g].mean(0) for g in groups])
+    scale = ((target - means * centre) ** 2).sum(1).mean()
     for i in range(len(pred)):
         member = groups == groups[i]
         a, b = pred.copy(), target.copy()
@@ -54,23 +56,38 @@ def looped_mi(pred, target, groups, sample, temperature, centre):
         if not rivals:
             continue
         candidates = b[[i, *rivals]]
-        cosine = candidates @ a[i] / np.linalg.norm(candidates, axis=1) / np.linalg.norm(a[i])
-        gains.append(math.log(1 + len(rivals)) - scipy.special.logsumexp(cosine / temperature) + cosine[0] / temperature)
+        score = candidates @ a[i] / np.linalg.norm(candidates, axis=1) / np.linalg.norm(a[i])
+        if critic == "distance":
+            score = -((candidates - a[i]) ** 2).sum(1) / scale
+        gains.append(math.log(1 + len(rivals)) - scipy.special.logsumexp(score / temperature) + score[0] / temperature)
     return max(0.0, float(np.mean(gains)))
 
 
+@pytest.mark.parametrize("critic", ["cosine", "distance"])
 @pytest.mark.parametrize("centre", [False, True])
 @pytest.mark.parametrize("temperature", [0.1, 1.0])
-def test_grouped_infonce_equals_a_loop_over_rows_for_unequal_groups(centre, temperature):
+def test_grouped_infonce_equals_a_loop_over_rows_for_unequal_groups(critic, centre, temperature):
     generator = np.random.default_rng(0)
     target = generator.normal(size=(60, 8)) + 2
     pred = target + 0.8 * generator.normal(size=target.shape)
     groups, sample = generator.integers(0, 5, 60), generator.integers(0, 20, 60)
     groups[0] = 99  # a group of one has no negatives and says nothing
     found = infonce_mi(torch.tensor(pred), torch.tensor(target), groups=torch.tensor(groups), exclude=torch.tensor(sample),
-                       temperature=temperature, centre=centre)
-    assert found.nats == pytest.approx(looped_mi(pred, target, groups, sample, temperature, centre), rel=1e-10)
-    assert found.nats > 0.1
+                       temperature=temperature, centre=centre, critic=critic)
+    expected = looped_mi(pred, target, groups, sample, temperature, centre, critic)
+    assert found.nats == pytest.approx(expected, rel=1e-10)
+
+
+def test_the_distance_critic_reaches_the_truth_of_a_gaussian_predictor_where_cosine_cannot():
+    # y = x + noise of variance s in one dimension: the log-density ratio is -(y - x)^2 / 2s, and cosine only sees the sign.
+    generator = torch.Generator().manual_seed(0)
+    x, noise = torch.randn(2, 2000, 1, generator=generator, dtype=torch.float64)
+    y = x + 0.2 * noise
+    truth = 0.5 * math.log(1 + 1 / 0.04)
+    matched = 2 * 0.04 / float((y - y.mean()).square().mean())
+    distance = infonce_mi(x, y, critic="distance", temperature=matched)
+    assert truth - 0.1 < distance.nats < truth + 0.1
+    assert infonce_mi(x, y, temperature=1.0).nats < math.log(2) < distance.nats
 
 
 def test_knowing_only_the_position_reads_log_positions_unless_it_is_conditioned_on():

@@ -100,6 +100,7 @@ def test_paired_test_without_spread_is_certain_or_says_nothing():
     assert paired_test(a, a).p == 1.0 and paired_test(a, a, alternative="greater").p == 0.5
     assert paired_test([3, 3, 3], [1, 1, 1]).p == 0.0
     assert paired_test([1, 1], [0, 0], alternative="less").p == 1.0
+    assert paired_test([0.1] * 3, [0] * 3).p == 0.0  # numpy's deviation of three times 0.1 is not zero
 
 
 def test_bootstrap_covers_the_mean_of_a_normal_about_as_often_as_it_says():

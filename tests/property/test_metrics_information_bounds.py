@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jepa_nb.errors import CheckpointError
-from jepa_nb.metrics.information import FeatureQueue, equal_groups, infonce_from_logits, infonce_mi, published_mi
+from jepa_nb.metrics.information import CRITICS, FeatureQueue, equal_groups, infonce_from_logits, infonce_mi, published_mi
 
 quick = settings(deadline=None, max_examples=30)
 seeds = st.integers(0, 10_000)
@@ -22,22 +22,31 @@ def draw(seed: int, *shape: int) -> torch.Tensor:
 
 
 @quick
-@given(seeds, st.integers(2, 40), st.floats(0.01, 10), st.booleans(), st.floats(0, 3))
-def test_an_estimate_never_leaves_its_bounds(seed, rows, temperature, centre, noise):
+@given(seeds, st.integers(2, 40), st.floats(0.01, 10), st.booleans(), st.floats(0, 3), st.sampled_from(CRITICS))
+def test_an_estimate_never_leaves_its_bounds(seed, rows, temperature, centre, noise, critic):
     target = draw(seed, rows, 6)
-    found = infonce_mi(target + noise * draw(seed + 1, rows, 6), target, temperature=temperature, centre=centre)
+    pred = target + noise * draw(seed + 1, rows, 6)
+    found = infonce_mi(pred, target, temperature=temperature, centre=centre, critic=critic)
     assert 0 <= found.nats <= found.cap == pytest.approx(math.log(rows)) and found.ce >= 0
     assert found.nats == max(0.0, found.cap - found.ce)
 
 
 @quick
-@given(seeds, st.booleans())
-def test_shuffled_pairs_read_about_zero_within_groups(seed, centre):
+@given(seeds, st.booleans(), st.sampled_from(CRITICS))
+def test_shuffled_pairs_read_about_zero_within_groups(seed, centre, critic):
     target = draw(seed, 512, 16)
     groups = torch.arange(512) % 8
     shuffled = (torch.arange(512) + 8) % 512  # the neighbour within the same group
-    assert infonce_mi(target, target, groups=groups, centre=centre).nats > 3
-    assert infonce_mi(target[shuffled], target, groups=groups, centre=centre).nats < 0.05
+    assert infonce_mi(target, target, groups=groups, centre=centre, critic=critic).nats > 3
+    assert infonce_mi(target[shuffled], target, groups=groups, centre=centre, critic=critic).nats < 0.05
+
+
+@quick
+@given(seeds, st.sampled_from(CRITICS))
+def test_targets_without_variance_read_zero(seed, critic):
+    for flat in (torch.zeros(20, 4), torch.full((20, 4), 0.1)):
+        for centre in (False, True):
+            assert infonce_mi(draw(seed, 20, 4), flat, centre=centre, critic=critic).nats == pytest.approx(0.0, abs=1e-12)
 
 
 @quick

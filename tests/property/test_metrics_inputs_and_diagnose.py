@@ -114,6 +114,7 @@ def test_non_finite_scalars_and_statistics_are_named():
     (lambda: geometry.rank_share(X, "participation_ratio"), "participation"),
     (lambda: statistics.paired_test([1, 2], [3, 5], alternative="bigger"), "greater"),
     (lambda: diagnose(X, X, rank_kind="eigenvalue"), "eigenvalue_entropy"),
+    (lambda: information.infonce_mi(X, X, critic="cos"), "cosine"),
 ])
 def test_an_unknown_name_gets_the_nearest_valid_one(call, nearest):
     with pytest.raises(UnknownName, match=f"did you mean '{nearest}'"):
@@ -163,6 +164,15 @@ def test_diagnose_agrees_with_the_single_metrics_and_omits_what_it_cannot_know()
     assert found["cosine_mean"] == pytest.approx(geometry.cosine_stats(target).mean)
     pooled = diagnose(pred, target, sample=data["sample"])["effective_rank_pooled"]
     assert pooled == pytest.approx(geometry.effective_rank(target.reshape(60, 12, 16).mean(1)))
+
+
+def test_diagnose_lets_no_row_compete_with_another_of_its_sample():
+    data = sequences(3)
+    twice = {name: data[name].repeat(2) for name in ("position", "sample")}  # each sample predicted under two masks
+    found = diagnose(data["target"].repeat(2, 1), data["target"].repeat(2, 1), **twice)
+    assert found["mi_position_conditioned_cap"] == pytest.approx(math.log(1 + 2 * 59))
+    assert found["mi_cap"] == pytest.approx(math.log(1 + 2 * 59 * 12))
+    assert found["mi_position_conditioned"] > 0.95 * found["mi_position_conditioned_cap"]
 
 
 def test_diagnose_survives_a_fully_collapsed_encoder_and_says_so():
