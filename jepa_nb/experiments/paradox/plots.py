@@ -22,13 +22,14 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 METHODS = {"text": "T-JEPA", "image": "I-JEPA"}
-PAPER = {"mi": 0.35, "rank_early": 4.66, "rank_late": 1.57, "rank_image": (4.7, 4.85)}
+PAPER = {"mi": 0.35, "rank_late": 1.57, "rank_image": (4.7, 4.85)}
 RECIPES = {"scaled": "scaled recipe", "published": "unscaled recipe"}
-XLABEL = "epoch"
+BOTH, VAL = ("train", "val"), ("val",)
+DASHED, DOTTED = (0, (3, 1.5)), (0, (1, 1.4))
 
 
 def _draw(ax: Axes, study: Study, metric: str, variant: str, *, arm: str = "scaled", network: str = "target",
-          splits: tuple[str, ...] = ("train", "val"), modalities: tuple[str, ...] = ("text", "image"), dash: object = None,
+          splits: tuple[str, ...] = BOTH, modalities: tuple[str, ...] = ("text", "image"), dash: object = None,
           label: str = "") -> None:
     """Both modalities, train thin and validation bold."""
     for modality in modalities:
@@ -39,96 +40,117 @@ def _draw(ax: Axes, study: Study, metric: str, variant: str, *, arm: str = "scal
                               label=f"{METHODS[modality]}{label}, {split}")
 
 
-def _finish(ax: Axes, study: Study, title: str, ylabel: str, *, legend: bool = False) -> None:
+def _finish(ax: Axes, study: Study, title: str, ylabel: str) -> None:
     last = study.table["epoch"].max()
-    ax.set(title=title, xlabel=XLABEL, ylabel=ylabel, xlim=(0, last))
+    ax.set_title(title, fontsize=7.5)
+    ax.set(xlim=(0, last))
+    ax.set_xlabel("epoch", fontsize=7)
+    ax.set_ylabel(ylabel, fontsize=7)
+    ax.tick_params(labelsize=6.5)
     figures.event(ax, EVENT * last)
-    if legend:
-        ax.legend(fontsize=6.5)
+
+
+def _sign(fig: Figure, axes: np.ndarray, study: Study, context: RunContext, extra: str = "") -> None:
+    """One legend for all panels, and the scale of the run."""
+    named = {label: handle for ax in axes.flat for handle, label in zip(*ax.get_legend_handles_labels())}
+    fig.legend(named.values(), named.keys(), loc="outside lower center", ncols=4, fontsize=6, frameon=False, handlelength=2.6)
+    parts = [part for part in (extra, study.standins) if part]
+    figures.scale_note(fig, context, "\n" + "\n".join(parts) if parts else "")
 
 
 @figures.style()
 def mi_and_rank(study: Study, context: RunContext) -> Figure:
     """Figure 2: MI proxy and effective rank, scaled recipe above, unscaled below; columns: the published proxy, the proxy
     conditioned on position, effective rank of the target network's tokens with the online network dashed."""
-    fig, axes = figures.canvas(2, 3, height=4.6, sharex=True)
-    for row, (arm, name) in enumerate(RECIPES.items()):
-        published, conditioned, rank = axes[row]
+    fig, axes = figures.canvas(2, 3, height=5.0, sharex=True)
+    for (published, conditioned, rank), (arm, name) in zip(axes, RECIPES.items()):
         _draw(published, study, "mi", "published", arm=arm)
         figures.reported(published, 0.0, "paper: T-JEPA ≤ .35", high=PAPER["mi"])
-        _finish(published, study, f"MI, published proxy\n({name})", "nats", legend=row == 0)
+        _finish(published, study, f"MI, published proxy\n{name}", "nats (of at most 7.6)")
         _draw(conditioned, study, "mi", "position_conditioned", arm=arm)
-        _draw(conditioned, study, "mi", "uncontrolled", arm=arm, splits=("val",), dash=(0, (1, 1.4)), label=" uncontrolled")
+        _draw(conditioned, study, "mi", "uncontrolled", arm=arm, splits=VAL, dash=DOTTED, label=" uncontrolled")
         cap = study.select("mi_cap", "position_conditioned", arm=arm)["value"].mean()
-        conditioned.axhline(cap, color="0.6", linewidth=0.7)
-        conditioned.annotate("cap", (0.02, cap), xycoords=("axes fraction", "data"), va="bottom", fontsize=6.5, color="0.4")
-        _finish(conditioned, study, f"MI given the position\n({name})", "nats", legend=row == 0)
+        _finish(conditioned, study, f"MI given the position\n{name}", f"nats (of at most {cap:.1f})")
         rank.set_yscale("log")
         _draw(rank, study, "rank_tokens", "eigenvalue_entropy", arm=arm)
-        _draw(rank, study, "rank_tokens", "eigenvalue_entropy", arm=arm, network="online", splits=("val",), dash=(0, (3, 1.5)),
-              label=" online")
+        _draw(rank, study, "rank_tokens", "eigenvalue_entropy", arm=arm, network="online", splits=VAL, dash=DASHED, label=" online")
         figures.reported(rank, PAPER["rank_late"], "paper: T-JEPA 1.57")
         figures.reported(rank, PAPER["rank_image"][0], "paper: I-JEPA 4.8", high=PAPER["rank_image"][1])
-        _finish(rank, study, f"effective rank, eigenvalue entropy\n({name})", "dimensions", legend=row == 0)
-    figures.scale_note(fig, context, study.standins)
+        _finish(rank, study, f"effective rank of tokens\n{name}", "eigenvalue entropy, dimensions")
+    _sign(fig, axes, study, context)
     return fig
 
 
 @figures.style()
 def loss_divergence(study: Study, context: RunContext) -> Figure:
-    """Figure 3: train and validation loss, loss over target variance (R²), and total target variance."""
-    fig, axes = figures.canvas(2, 3, height=4.6, sharex=True)
-    for row, (arm, name) in enumerate(RECIPES.items()):
-        loss, explained, total = axes[row]
-        loss.set_yscale("log")
-        _draw(loss, study, "loss", "published", arm=arm)
-        _finish(loss, study, f"loss, as published\n({name})", "squared error, sum over dims", legend=row == 0)
-        _draw(explained, study, "r2", "within_position", arm=arm, splits=("val",))
-        _draw(explained, study, "r2", "total", arm=arm, splits=("val",), dash=(0, (1, 1.4)), label=" with position")
-        explained.axhline(0, color="0.6", linewidth=0.7)
-        explained.set_ylim(-1.5, 1)
-        _finish(explained, study, f"R² given the position\n({name})", "1 − loss / target variance", legend=row == 0)
-        total.set_yscale("log")
-        _draw(total, study, "total_variance", "tokens", arm=arm, splits=("val",))
-        _draw(total, study, "total_variance", "tokens", arm=arm, network="online", splits=("val",), dash=(0, (3, 1.5)),
-              label=" online")
-        _finish(total, study, f"total variance of the tokens\n({name})", "sum over dims", legend=row == 0)
-    figures.scale_note(fig, context, study.standins)
+    """Figure 3: train and validation loss, R² of the prediction, total target variance, and the paper's log rank panel as
+    figure 2 has it; rows: scaled recipe, unscaled recipe, and two controls of the scaled recipe."""
+    fig, axes = figures.canvas(3, 3, height=7.0, sharex=True)
+    for (loss, explained, total), (arm, name) in zip(axes, RECIPES.items()):
+        _loss_row(study, arm, name, loss, explained, total)
+    loss, explained, total = axes[2]
+    _loss_row(study, "single_pass", "single pass, and few reviews", loss, explained, total)
+    for ax, metric, variant in ((loss, "loss", "published"), (explained, "r2", "within_position"), (total, "total_variance", "tokens")):
+        _draw(ax, study, metric, variant, arm="few_documents", modalities=("text",), dash=DASHED, label=" few reviews",
+              splits=BOTH if metric == "loss" else VAL)
+    _sign(fig, axes, study, context)
     return fig
+
+
+def _loss_row(study: Study, arm: str, name: str, loss: Axes, explained: Axes, total: Axes) -> None:
+    loss.set_yscale("log")
+    _draw(loss, study, "loss", "published", arm=arm)
+    _finish(loss, study, f"loss\n{name}", "squared error, sum over dims")
+    _draw(explained, study, "r2", "within_position", arm=arm, splits=VAL)
+    _draw(explained, study, "r2", "total", arm=arm, splits=VAL, dash=DOTTED, label=" with position")
+    explained.axhline(0, color="0.6", linewidth=0.7)
+    explained.set_ylim(-1.5, 1)
+    _finish(explained, study, f"R² given the position\n{name}", "1 − loss ÷ target variance")
+    total.set_yscale("log")
+    _draw(total, study, "total_variance", "tokens", arm=arm, splits=VAL)
+    _draw(total, study, "total_variance", "tokens", arm=arm, network="online", splits=VAL, dash=DASHED, label=" online")
+    _finish(total, study, f"total variance of tokens\n{name}", "sum over dims")
 
 
 @figures.style()
 def irreducible_variance(study: Study, context: RunContext) -> Figure:
     """Figure 4: irreducible variance as published on a logarithmic and a linear axis, then as corrected, and its share."""
-    fig, axes = figures.canvas(2, 2, height=4.6, sharex=True)
-    panels = ((axes[0, 0], "irreducible", "published", "log", "as published: masked LM / pixel noise", "variance"),
-              (axes[0, 1], "irreducible", "published", "linear", "as published, linear", "variance"),
-              (axes[1, 0], "irreducible", "corrected", "log", "corrected: joint completions / real patches", "variance"),
+    fig, axes = figures.canvas(2, 2, height=5.0, sharex=True)
+    panels = ((axes[0, 0], "irreducible", "published", "log", "as published: masked LM, pixel noise", "variance"),
+              (axes[0, 1], "irreducible", "published", "linear", "as published, linear axis", "variance"),
+              (axes[1, 0], "irreducible", "corrected", "log", "corrected: joint completions, real patches", "variance"),
               (axes[1, 1], "irreducible_share", "corrected", "linear", "corrected ÷ target variance at the position", "share"))
     for ax, metric, variant, scale, title, unit in panels:
         ax.set_yscale(scale)
         _draw(ax, study, metric, variant)
-        _finish(ax, study, title, unit, legend=ax is axes[0, 0])
-    _draw(axes[1, 1], study, "irreducible_share", "published", splits=("val",), dash=(0, (1, 1.4)), label=" as published")
-    axes[1, 1].legend(fontsize=6.5)
-    figures.scale_note(fig, context, study.standins)
+        _finish(ax, study, title, unit)
+    _draw(axes[1, 1], study, "irreducible_share", "published", splits=VAL, dash=DOTTED, label=" as published")
+    _sign(fig, axes, study, context, _completer(study))
     return fig
+
+
+def _completer(study: Study) -> str:
+    """How good the trained masked LM is, beside token frequencies alone."""
+    if "masked_lm_loss" not in study.masked_lm:
+        return ""
+    found = study.masked_lm
+    return (f"completions by a masked LM with a held-out loss of {found['masked_lm_loss']:.2f} nats a token "
+            f"(token frequencies alone: {found['unigram_loss']:.2f})")
 
 
 @figures.style()
 def cosine(study: Study, context: RunContext) -> Figure:
     """The cosine figure: mean, spread and 95th percentile of pairwise cosines, and their histogram first and last."""
-    fig, axes = figures.canvas(2, 3, height=4.6)
-    for ax, metric, title in ((axes[0, 0], "cosine_mean", "mean"), (axes[0, 1], "cosine_sd", "standard deviation"),
-                              (axes[0, 2], "cosine_p95", "95th percentile")):
-        _draw(ax, study, metric, "published", splits=("train", "val") if metric == "cosine_mean" else ("val",), network="online")
-        _finish(ax, study, f"pairwise cosine, {title}", "cosine", legend=metric == "cosine_mean")
-    _draw(axes[1, 0], study, "cosine_mean", "centred", splits=("val",), network="online")
-    _finish(axes[1, 0], study, "mean after centring", "cosine")
-    _draw(axes[1, 1], study, "cosine_mean", "published", arm="published", splits=("val",), network="online")
-    _finish(axes[1, 1], study, "mean (unscaled recipe)", "cosine", legend=True)
+    fig, axes = figures.canvas(2, 3, height=4.8)
+    for ax, metric, title in zip(axes[0], ("cosine_mean", "cosine_sd", "cosine_p95"), ("mean", "standard deviation", "95th percentile")):
+        _draw(ax, study, metric, "published", splits=BOTH if metric == "cosine_mean" else VAL, network="online")
+        _finish(ax, study, f"pairwise cosine, {title}\nscaled recipe", "cosine")
+    _draw(axes[1, 0], study, "cosine_mean", "centred", splits=VAL, network="online")
+    _finish(axes[1, 0], study, "mean after centring\nscaled recipe", "cosine")
+    _draw(axes[1, 1], study, "cosine_mean", "published", arm="published", network="online")
+    _finish(axes[1, 1], study, "pairwise cosine, mean\nunscaled recipe", "cosine")
     _histogram(axes[1, 2], study)
-    figures.scale_note(fig, context, study.standins)
+    _sign(fig, axes, study, context)
     return fig
 
 
@@ -139,8 +161,10 @@ def _histogram(ax: Axes, study: Study) -> None:
     for modality, step, dash, name in (("text", 0, "dotted", "T-JEPA, untrained"), ("text", last, "solid", "T-JEPA, last"),
                                        ("image", last, "solid", "I-JEPA, last")):
         ax.stairs(histogram(study, modality, step), edges, color=look(modality).color, linestyle=dash, linewidth=1.4, label=name)
-    ax.set(title="histogram of cosines", xlabel="cosine", ylabel="share of pairs")
-    ax.legend(fontsize=6.5)
+    ax.set_title("histogram of cosines\nscaled recipe", fontsize=7.5)
+    ax.set_xlabel("cosine", fontsize=7)
+    ax.set_ylabel("share of pairs", fontsize=7)
+    ax.tick_params(labelsize=6.5)
 
 
 def histogram(study: Study, modality: str, step: int) -> np.ndarray:
@@ -152,7 +176,7 @@ def histogram(study: Study, modality: str, step: int) -> np.ndarray:
 
 
 FIGURES = {"paradox_fig2_mi_and_rank": (mi_and_rank, ("mi", "mi_cap", "rank_")),
-           "paradox_fig3_loss_divergence": (loss_divergence, ("loss", "r2", "total_variance", "position_share", "predicted_variance")),
+           "paradox_fig3_loss_divergence": (loss_divergence, ("loss", "r2", "total_variance", "position_share")),
            "paradox_fig4_irreducible_variance": (irreducible_variance, ("irreducible", "token_variance")),
            "paradox_cosine_similarity": (cosine, ("cosine_",))}
 
@@ -163,6 +187,8 @@ def draw(name: str, study: Study, context: RunContext) -> Figure:
 
 
 def table_under(name: str, study: Study) -> pd.DataFrame:
-    """The tidy rows that a figure draws, of all arms it reads, in a fixed order."""
+    """The tidy rows under a figure in a fixed order; of histograms the first and the last."""
     rows = study.table[study.table["metric"].str.startswith(FIGURES[name][1])].dropna(subset=["value"])
+    ends = rows["step"].isin((0, rows["step"].max()))
+    rows = rows[ends | ~rows["metric"].str.startswith("cosine_bin_")]
     return rows.sort_values(["arm", "modality", "seed", "split", "network", "metric", "variant", "step"]).reset_index(drop=True)
