@@ -53,7 +53,7 @@ def _finish(ax: Axes, study: Study, title: str, ylabel: str) -> None:
 def _sign(fig: Figure, axes: np.ndarray, study: Study, context: RunContext, extra: str = "") -> None:
     """One legend for all panels, and the scale of the run."""
     named = {label: handle for ax in axes.flat for handle, label in zip(*ax.get_legend_handles_labels())}
-    fig.legend(named.values(), named.keys(), loc="outside lower center", ncols=4, fontsize=6, frameon=False, handlelength=2.6)
+    fig.legend(named.values(), named.keys(), loc="outside upper center", ncols=4, fontsize=6, frameon=False, handlelength=2.6)
     parts = [part for part in (extra, study.standins) if part]
     figures.scale_note(fig, context, "\n" + "\n".join(parts) if parts else "")
 
