@@ -54,11 +54,14 @@ def canvas(rows: int = 1, columns: int = 1, *, width: str | float = "text", heig
     Raises:
         UnknownName: unknown name of a width.
     """
+    import seaborn
     from matplotlib.figure import Figure
 
     inches = WIDTHS[require_known("width", width, WIDTHS)] if isinstance(width, str) else width
     figure = Figure(figsize=(inches, height), layout="constrained")
-    return figure, figure.subplots(rows, columns, **options)
+    axes = figure.subplots(rows, columns, **options)
+    seaborn.despine(figure)
+    return figure, axes
 
 
 def curve(ax: Axes, table: pd.DataFrame, x: str, y: str, method: str, *, seed: str = "seed", split: str = "val",
