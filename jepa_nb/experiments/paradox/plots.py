@@ -103,7 +103,7 @@ def loss_divergence(study: Study, context: RunContext) -> Figure:
     for (loss, explained, total), (arm, name) in zip(axes, RECIPES.items()):
         _loss_row(study, arm, name, loss, explained, total)
     loss, explained, total = axes[2]
-    _loss_row(study, "single_pass", "single pass, and few reviews", loss, explained, total)
+    _loss_row(study, "single_pass", "text: single pass, few reviews", loss, explained, total)
     for ax, metric, variant in ((loss, "loss", "published"), (explained, "r2", "within_position"), (total, "total_variance", "tokens")):
         _draw(ax, study, metric, variant, arm="few_documents", modalities=("text",), dash=DASHED, label=" few reviews",
               splits=BOTH if metric == "loss" else VAL)
