@@ -38,6 +38,7 @@ class NotebookSpec:
         experiment: experiment whose runs it reads, or ``""``.
         arms: arms of the experiment it reads.
         seconds: expected seconds of the notebook itself per tier, runs apart.
+        seeds: the notebook's own seeds, where no experiment gives them.
         choices: further parameters of this notebook alone (which definition to draw, say) with their default values.
     """
 
@@ -49,6 +50,7 @@ class NotebookSpec:
     arms: tuple[str, ...]
     seconds: dict[str, float] = field(default_factory=dict)
     choices: dict[str, Any] = field(default_factory=dict)
+    seeds: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -80,7 +82,8 @@ def _read(path: Path) -> NotebookSpec:
     except (ValueError, KeyError) as error:
         raise ConfigError(f"notebook '{name}' cannot be planned: its metadata has no readable 'jepa_nb' entry ({error}).") from error
     return NotebookSpec(name, path, about["headline"], about.get("figure") or "", about.get("experiment") or "",
-                        tuple(about.get("arms", ())), about.get("seconds", {}), about.get("choices", {}))
+                        tuple(about.get("arms", ())), about.get("seconds", {}), about.get("choices", {}),
+                        tuple(about.get("seeds", ())))
 
 
 def select(only: str = "", everything: bool = False) -> list[NotebookSpec]:
@@ -165,7 +168,7 @@ def context(notebook: str, *, tier: str = "default", seeds: list[int] | None = N
     changed = {require_known("choice", name, spec.choices): value for name, value in choices.items() if value != spec.choices.get(name)}
     planned = jobs(spec, chosen, seeds=seeds, overrides=overrides, device=device, source=source)
     found = RunContext(
-        notebook=notebook, tier=chosen, seeds=tuple(sorted({job.seed for job in planned})), resolved=resolved,
+        notebook=notebook, tier=chosen, seeds=tuple(sorted({job.seed for job in planned})) or tuple(seeds or spec.seeds), resolved=resolved,
         parameters={"tier": tier, "seeds": list(seeds or []), "device": device, "source": source, "overrides": dict(overrides or {}),
                     "choices": changed},
         overrides=dict(overrides or {}), data={name: mark for job in planned for name, mark in job.data.items()},

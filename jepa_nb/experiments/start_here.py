@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
@@ -79,8 +78,7 @@ def draw(history: dict[str, list[dict[str, Any]]], context: RunContext) -> Figur
         ax.set_xlabel("step")
     axes[0].axhline(0, color=look("chance").color, linewidth=0.7)
     axes[0].legend()
-    shown = replace(context, seeds=tuple(sorted(rows["seed"].unique())))
-    figures.scale_note(fig, shown, "8 x 8 digits of scikit-learn, networks of width 64")
+    figures.scale_note(fig, context, "8 x 8 digits of scikit-learn, networks of width 64")
     return fig
 
 
