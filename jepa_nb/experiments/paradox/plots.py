@@ -86,11 +86,11 @@ def mi_and_rank(study: Study, context: RunContext, *, rank_kind: str = "eigenval
         if rank_kind == "eigenvalue_entropy":
             figures.reported(rank, PAPER["rank_late"], "paper: T-JEPA 1.57")
             figures.reported(rank, PAPER["rank_image"][0], "paper: I-JEPA 4.8", high=PAPER["rank_image"][1])
-        _finish(rank, study, f"effective rank of tokens\n{name}", f"dimensions ({rank_kind.replace('_', ' ')})")
+        _finish(rank, study, f"effective rank of tokens\n{name}", rank_kind.replace('_', ' '))
         share.set_yscale("log")
         _draw(share, study, "rank_share_tokens", rank_kind, arm=arm, splits=VAL)
         _draw(share, study, "rank_share_pooled", rank_kind, arm=arm, splits=VAL, dash=LONG, label=" pooled")
-        _finish(share, study, f"rank ÷ its maximum\n{name}", "share")
+        _finish(share, study, f"rank share\n{name}", "rank ÷ its maximum")
     _sign(fig, axes, study, context)
     return fig
 
