@@ -125,10 +125,10 @@ def event(ax: Axes, at: float, label: str = "") -> None:
 
 
 def scale_note(fig: Figure, context: RunContext, extra: str = "") -> None:
-    """Name the scale of the run under the plot: tier, seeds, and what the bands are."""
+    """Name the scale of the run under the plot: tier, seeds, what the bands are, and ``extra`` on lines of its own."""
     count = len(context.seeds)
     bands = "mean and 95 % t interval over " if count > 1 else ""
-    text = f"{context.tier} tier · {bands}{count} seed{'s' if count != 1 else ''}" + (f" · {extra}" if extra else "")
+    text = f"{context.tier} tier · {bands}{count} seed{'s' if count != 1 else ''}" + (f"\n{extra}" if extra else "")
     fig.supxlabel(text, x=0.995, ha="right", fontsize=6.5, color="#666666")
 
 

@@ -57,7 +57,7 @@ def _sign(fig: Figure, axes: np.ndarray, study: Study, context: RunContext, extr
     named = {label: handle for ax in axes.flat for handle, label in zip(*ax.get_legend_handles_labels())}
     fig.legend(named.values(), named.keys(), loc="outside upper center", ncols=4, fontsize=6, frameon=False, handlelength=2.6)
     parts = [part for part in (extra, study.standins) if part]
-    figures.scale_note(fig, context, "\n" + "\n".join(parts) if parts else "")
+    figures.scale_note(fig, context, "\n".join(parts))
 
 
 @figures.style()
@@ -156,13 +156,13 @@ def _completer(study: Study) -> str:
 def cosine(study: Study, context: RunContext) -> Figure:
     """The cosine figure: mean, spread and 95th percentile of pairwise cosines, and their histogram first and last."""
     fig, axes = figures.canvas(2, 3, height=4.8)
-    for ax, metric, title in zip(axes[0], ("cosine_mean", "cosine_sd", "cosine_p95"), ("mean", "standard deviation", "95th percentile")):
+    for ax, metric, title in zip(axes[0], ("cosine_mean", "cosine_sd", "cosine_p95"), ("mean", "sd", "95th percentile")):
         _draw(ax, study, metric, "published", splits=BOTH if metric == "cosine_mean" else VAL, network="online")
-        _finish(ax, study, f"pairwise cosine, {title}\nscaled recipe", "cosine")
+        _finish(ax, study, f"cosine, {title}\nscaled recipe", "cosine")
     _draw(axes[1, 0], study, "cosine_mean", "centred", splits=VAL, network="online")
-    _finish(axes[1, 0], study, "mean after centring\nscaled recipe", "cosine")
+    _finish(axes[1, 0], study, "cosine after centring, mean\nscaled recipe", "cosine")
     _draw(axes[1, 1], study, "cosine_mean", "published", arm="published", network="online")
-    _finish(axes[1, 1], study, "pairwise cosine, mean\nunscaled recipe", "cosine")
+    _finish(axes[1, 1], study, "cosine, mean\nunscaled recipe", "cosine")
     _histogram(axes[1, 2], study)
     _sign(fig, axes, study, context)
     return fig
