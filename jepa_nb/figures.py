@@ -54,11 +54,14 @@ def canvas(rows: int = 1, columns: int = 1, *, width: str | float = "text", heig
     Raises:
         UnknownName: unknown name of a width.
     """
+    import seaborn
     from matplotlib.figure import Figure
 
     inches = WIDTHS[require_known("width", width, WIDTHS)] if isinstance(width, str) else width
     figure = Figure(figsize=(inches, height), layout="constrained")
-    return figure, figure.subplots(rows, columns, **options)
+    axes = figure.subplots(rows, columns, **options)
+    seaborn.despine(figure)
+    return figure, axes
 
 
 def curve(ax: Axes, table: pd.DataFrame, x: str, y: str, method: str, *, seed: str = "seed", split: str = "val",
@@ -122,10 +125,10 @@ def event(ax: Axes, at: float, label: str = "") -> None:
 
 
 def scale_note(fig: Figure, context: RunContext, extra: str = "") -> None:
-    """Name the scale of the run under the plot: tier, seeds, and what the bands are."""
+    """Name the scale of the run under the plot: tier, seeds, what the bands are, and ``extra`` on lines of its own."""
     count = len(context.seeds)
     bands = "mean and 95 % t interval over " if count > 1 else ""
-    text = f"{context.tier} tier · {bands}{count} seed{'s' if count != 1 else ''}" + (f" · {extra}" if extra else "")
+    text = f"{context.tier} tier · {bands}{count} seed{'s' if count != 1 else ''}" + (f"\n{extra}" if extra else "")
     fig.supxlabel(text, x=0.995, ha="right", fontsize=6.5, color="#666666")
 
 

@@ -18,7 +18,7 @@ from typing import Any
 
 from jepa_nb import config, paths, provenance
 from jepa_nb.device import resolve
-from jepa_nb.errors import ConfigError, UnknownName
+from jepa_nb.errors import ConfigError, UnknownName, require_known
 from jepa_nb.provenance import RunContext
 from jepa_nb.training import store
 
@@ -38,6 +38,8 @@ class NotebookSpec:
         experiment: experiment whose runs it reads, or ``""``.
         arms: arms of the experiment it reads.
         seconds: expected seconds of the notebook itself per tier, runs apart.
+        seeds: the notebook's own seeds, where no experiment gives them.
+        choices: further parameters of this notebook alone (which definition to draw, say) with their default values.
     """
 
     name: str
@@ -47,6 +49,8 @@ class NotebookSpec:
     experiment: str
     arms: tuple[str, ...]
     seconds: dict[str, float] = field(default_factory=dict)
+    choices: dict[str, Any] = field(default_factory=dict)
+    seeds: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -78,7 +82,8 @@ def _read(path: Path) -> NotebookSpec:
     except (ValueError, KeyError) as error:
         raise ConfigError(f"notebook '{name}' cannot be planned: its metadata has no readable 'jepa_nb' entry ({error}).") from error
     return NotebookSpec(name, path, about["headline"], about.get("figure") or "", about.get("experiment") or "",
-                        tuple(about.get("arms", ())), about.get("seconds", {}))
+                        tuple(about.get("arms", ())), about.get("seconds", {}), about.get("choices", {}),
+                        tuple(about.get("seeds", ())))
 
 
 def select(only: str = "", everything: bool = False) -> list[NotebookSpec]:
@@ -141,11 +146,13 @@ def code_fingerprint(name: str) -> str:
 
 
 def context(notebook: str, *, tier: str = "default", seeds: list[int] | None = None, device: str = "auto",
-            source: str = "embedded", overrides: dict[str, Any] | None = None, output_dir: str = "") -> RunContext:
+            source: str = "embedded", overrides: dict[str, Any] | None = None, output_dir: str = "", **choices: Any) -> RunContext:
     """Resolve a notebook's parameters, print what was chosen and why, and return it (cell 4 of every notebook).
 
+    ``choices`` are parameters of that notebook alone; those that differ from its defaults are recorded.
+
     Raises:
-        UnknownName: unknown notebook, tier, device or source.
+        UnknownName: unknown notebook, tier, device, source or choice.
         ConfigError: a parameter of the wrong type (papermill's ``-p`` passes lists and dicts as text: use ``-y``).
     """
     known = notebooks()
@@ -158,10 +165,12 @@ def context(notebook: str, *, tier: str = "default", seeds: list[int] | None = N
     chosen = config.resolve_tier(tier)
     resolved = resolve(device)
     spec = known[notebook]
+    changed = {require_known("choice", name, spec.choices): value for name, value in choices.items() if value != spec.choices.get(name)}
     planned = jobs(spec, chosen, seeds=seeds, overrides=overrides, device=device, source=source)
     found = RunContext(
-        notebook=notebook, tier=chosen, seeds=tuple(sorted({job.seed for job in planned})), resolved=resolved,
-        parameters={"tier": tier, "seeds": list(seeds or []), "device": device, "source": source, "overrides": dict(overrides or {})},
+        notebook=notebook, tier=chosen, seeds=tuple(sorted({job.seed for job in planned})) or tuple(seeds or spec.seeds), resolved=resolved,
+        parameters={"tier": tier, "seeds": list(seeds or []), "device": device, "source": source, "overrides": dict(overrides or {}),
+                    "choices": changed},
         overrides=dict(overrides or {}), data={name: mark for job in planned for name, mark in job.data.items()},
         code=code_fingerprint(notebook), output_dir=Path(output_dir) if output_dir else None)
     print(_describe(found, planned))

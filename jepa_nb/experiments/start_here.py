@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
@@ -11,19 +11,19 @@ import torch
 from jepa_nb import figures, seeds
 from jepa_nb.looks import look
 from jepa_nb.metrics import geometry, variance
+from jepa_nb.provenance import RunContext
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-SEEDS = (0, 1, 2)
 BATCH, POINTS = 128, 20
 PAIRS = {"own": "own lower half", "shuffled": "shuffled lower halves"}
-QUANTITIES = {"r2": "R² of the prediction", "total variance": "total variance of the targets", "effective rank": "effective rank of the targets"}
+QUANTITIES = {"r2": "R² of the prediction", "total variance": "total variance of targets", "effective rank": "effective rank of targets"}
 
 
 def watch(build: Callable[[], tuple], step: Callable[..., float], upper: torch.Tensor, lower: torch.Tensor,
-          steps: int) -> list[dict[str, Any]]:
-    """Train the notebook's JEPA on pairs of halves (N, 32) for three seeds and measure it along training.
+          steps: int, data_seeds: Sequence[int]) -> list[dict[str, Any]]:
+    """Train the notebook's JEPA on pairs of halves (N, 32), once a seed, and measure it along training.
 
     Args:
         build: gives encoder, predictor, target encoder and optimiser.
@@ -31,8 +31,9 @@ def watch(build: Callable[[], tuple], step: Callable[..., float], upper: torch.T
         upper: (N, 32) contexts.
         lower: (N, 32) what is to be predicted of each.
         steps: optimiser steps.
+        data_seeds: seeds of initialisation and batches.
     """
-    return [row for seed in SEEDS for row in _one(build, step, upper, lower, steps, seed)]
+    return [row for seed in data_seeds for row in _one(build, step, upper, lower, steps, seed)]
 
 
 def _one(build: Callable[[], tuple], step: Callable[..., float], upper: torch.Tensor, lower: torch.Tensor, steps: int,
@@ -65,7 +66,7 @@ def table(history: dict[str, list[dict[str, Any]]]) -> pd.DataFrame:
 
 
 @figures.style()
-def draw(history: dict[str, list[dict[str, Any]]]) -> Figure:
+def draw(history: dict[str, list[dict[str, Any]]], context: RunContext) -> Figure:
     """Three panels along training: R², total variance and effective rank of the targets, mean and 95 % interval."""
     rows = table(history)
     fig, axes = figures.canvas(1, 3, height=2.4)
@@ -73,9 +74,11 @@ def draw(history: dict[str, list[dict[str, Any]]]) -> Figure:
         for pairs, method in (("own", "good views"), ("shuffled", "bad views")):
             chosen = rows[(rows["pairs"] == pairs) & (rows["quantity"] == quantity)]
             figures.curve(ax, chosen, "step", "value", method, label=PAIRS[pairs])
-        ax.set(title=title, xlabel="step")
+        ax.set_title(title, fontsize=8)
+        ax.set_xlabel("step")
     axes[0].axhline(0, color=look("chance").color, linewidth=0.7)
     axes[0].legend()
+    figures.scale_note(fig, context, "8 x 8 digits of scikit-learn, networks of width 64")
     return fig
 
 

@@ -8,7 +8,7 @@ from torch import Tensor
 from jepa_nb import seeds
 from jepa_nb.errors import ConfigError
 from jepa_nb.metrics.geometry import cosine_stats, effective_rank, rank_limit
-from jepa_nb.metrics.information import infonce_mi
+from jepa_nb.metrics.information import infonce_mi, position_conditioned_mi
 from jepa_nb.metrics.inputs import features, labels, require_same_shape
 from jepa_nb.metrics.variance import conditional_variance, group_means, r2, total_variance, within_group_variance
 
@@ -54,7 +54,7 @@ def diagnose(pred: Tensor, target: Tensor, *, position: Tensor | None = None, sa
     mi = infonce_mi(pred[drawn], target[drawn], centre=True, exclude=None if sample is None else sample[drawn])
     found |= {"mi": mi.nats, "mi_cap": mi.cap}
     if position is not None:
-        mi = infonce_mi(pred, target, groups=position, centre=True, exclude=sample)
+        mi = position_conditioned_mi(pred, target, position, sample=sample)
         found |= {"mi_position_conditioned": mi.nats, "mi_position_conditioned_cap": mi.cap}
     if sample is not None:
         found |= _rank(group_means(target, sample), "pooled", rank_kind)

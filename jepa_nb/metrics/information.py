@@ -16,6 +16,7 @@ from jepa_nb.errors import CheckpointError, ConfigError, require_known
 from jepa_nb.metrics.inputs import features, labels, real, require_finite, require_same_shape, unit
 
 CRITICS = ("cosine", "distance")
+TEMPERATURES = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
 
 
 class MI(NamedTuple):
@@ -207,6 +208,32 @@ def _blocks(groups: Tensor) -> tuple[Tensor, Tensor]:
     slot = torch.arange(int(sizes.max()), device=groups.device)
     index = order[(sizes.cumsum(0) - sizes)[:, None].add(slot).clamp(max=len(groups) - 1)]
     return index, slot < sizes[:, None]
+
+
+def position_conditioned_mi(pred: Tensor, target: Tensor, position: Tensor, *, sample: Tensor | None = None,
+                            temperature: float | None = None) -> MI:
+    """I(z_C; z_T | p) of the paper's condition 1: predictions ``pred`` (N, D) against targets at the same position only.
+
+    Args:
+        pred, target: (N, D) predicted and true target states.
+        position: (N,) position of each row; both sides are centred within a position, with the distance critic.
+        sample: (N,) sample ids; rows of one sample are never each other's negatives.
+        temperature: of the critic; ``None`` takes the tightest of :data:`TEMPERATURES` on these very rows, which flatters
+            by one fitted number. Fit it on training data with :func:`tightest_temperature` where the difference matters.
+
+    Raises as :func:`infonce_mi`.
+    """
+    if temperature is None:
+        temperature = tightest_temperature(pred, target, position, sample=sample)
+    return infonce_mi(pred, target, temperature=temperature, groups=position, centre=True, exclude=sample, critic="distance")
+
+
+def tightest_temperature(pred: Tensor, target: Tensor, position: Tensor, *, sample: Tensor | None = None) -> float:
+    """The temperature of :data:`TEMPERATURES` with the smallest cross-entropy in :func:`position_conditioned_mi`.
+
+    A bound at a fixed temperature reads 0 where the prediction is right but less sure than the temperature says.
+    """
+    return min(TEMPERATURES, key=lambda each: position_conditioned_mi(pred, target, position, sample=sample, temperature=each).ce)
 
 
 def _scores(left: Tensor, right: Tensor, present: Tensor, critic: str) -> Tensor:

@@ -28,7 +28,7 @@ def publish(names: Iterable[str], tier: str) -> Path:
 
 
 def unmodified(sidecar: Path, tier: str) -> bool:
-    """Whether a figure was made at ``tier`` with the tier's own seeds, source and fields.
+    """Whether a figure was made at ``tier`` with the tier's own seeds, source and fields, and the notebook's own choices.
 
     Raises:
         DataError: the sidecar cannot be read.
@@ -36,7 +36,7 @@ def unmodified(sidecar: Path, tier: str) -> bool:
     made = ledger.read_sidecar(sidecar)
     asked = made["parameters"]
     own_data = not asked.get("seeds") and asked.get("source", "embedded") == "embedded"
-    return made["tier"] == tier and not made["overrides"] and own_data
+    return made["tier"] == tier and not made["overrides"] and not asked.get("choices") and own_data
 
 
 def copy(figure: str, source: Path, target: Path) -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
 
 import torch
 
-from jepa_nb import seeds
+from jepa_nb import paths, seeds
 from jepa_nb.data import images as pictures
 from jepa_nb.experiments.paradox.config import Diagnostics
 from jepa_nb.masking.blocks import BlockMasks, multiblock
@@ -26,12 +28,18 @@ class ImageBatch:
     masks: BlockMasks
 
 
+@lru_cache(maxsize=1)
+def _originals(source: str, recipes: tuple[str, ...], _cache: Path, _local: Path | None) -> list[pictures.Original]:
+    """The originals of some recipes; a process that trains several runs decodes them once."""
+    return pictures.load_originals(source, list(recipes))
+
+
 class ImageTask:
     """Everything about the image modality that the common protocol needs."""
 
     def __init__(self, config: Diagnostics, device: torch.device, attention: str = "sdpa"):
         self.config, self.device = config, device
-        originals = pictures.load_originals(config.source, list(config.recipes))
+        originals = _originals(config.source, config.recipes, paths.cache(), paths.local_data())
         self.description = pictures.describe(originals)
         self.n_train = config.n_train * (config.epochs if config.single_pass else 1)
         self.images = {}

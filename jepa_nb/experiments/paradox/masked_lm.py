@@ -14,6 +14,7 @@ from jepa_nb import device as devices
 from jepa_nb import seeds
 from jepa_nb.data import text as corpora
 from jepa_nb.experiments.paradox.config import MaskedLM
+from jepa_nb.experiments.paradox.text_task import documents_of
 from jepa_nb.models import masked_lm as models
 from jepa_nb.training import checkpoint, schedule
 from jepa_nb.training.finite import require_finite
@@ -26,7 +27,7 @@ class Training:
     def __init__(self, config: MaskedLM, resolved: devices.Resolved):
         self.config, self.resolved = config, resolved
         self.device = devices.torch_device(resolved)
-        documents = corpora.load_documents(config.source, config.recipe)
+        documents = documents_of(config.source, config.recipe)
         self.description = documents.description
         self.tokenizer = corpora.wordpiece(documents, config.vocab_size)
         self.special_ids = [self.tokenizer.token_to_id(name) for name in ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")]

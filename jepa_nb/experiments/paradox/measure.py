@@ -21,7 +21,6 @@ from jepa_nb.objectives.latent import latent_loss
 Row = dict[str, Any]
 NETWORKS = ("online", "target")
 SPLITS = ("train", "val")
-TEMPERATURES = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
 
 
 @dataclass
@@ -119,18 +118,15 @@ def _information(config: Diagnostics, split: str, found: Collected, queue: Featu
 
 
 def _conditioned(found: Collected, kept: torch.Tensor, temperature: float) -> information.MI:
-    """I(z_C; z_T | p): the prediction at a position against targets at the same position of other samples."""
-    return information.infonce_mi(found.prediction[kept], found.target[kept], temperature=temperature,
-                                  groups=found.position[kept], centre=True, exclude=found.sample[kept], critic="distance")
+    return information.position_conditioned_mi(found.prediction[kept], found.target[kept], found.position[kept],
+                                               sample=found.sample[kept], temperature=temperature)
 
 
 def fit_temperature(config: Diagnostics, found: Collected) -> float:
-    """The temperature of :data:`TEMPERATURES` under which training data give the tightest bound, for use on both splits.
-
-    A bound with a fixed temperature reads 0 where the predictor is right but less sure than the temperature says.
-    """
+    """The critic's temperature under which training data give the tightest bound, for use on both splits."""
     kept = _equal_groups(config, found)
-    return min(TEMPERATURES, key=lambda temperature: _conditioned(found, kept, temperature).ce)
+    return information.tightest_temperature(found.prediction[kept], found.target[kept], found.position[kept],
+                                            sample=found.sample[kept])
 
 
 def _equal_groups(config: Diagnostics, found: Collected) -> torch.Tensor:

@@ -6,15 +6,17 @@ The x-axis is epochs: both the paper's trainings and these have 15, so the red l
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
 from jepa_nb import figures
+from jepa_nb.errors import require_known
 from jepa_nb.experiments.paradox.measurements import EVENT
 from jepa_nb.experiments.paradox.study import Study
 from jepa_nb.looks import look
+from jepa_nb.metrics.geometry import RANK_KINDS
 from jepa_nb.provenance import RunContext
 
 if TYPE_CHECKING:
@@ -25,7 +27,7 @@ METHODS = {"text": "T-JEPA", "image": "I-JEPA"}
 PAPER = {"mi": 0.35, "rank_late": 1.57, "rank_image": (4.7, 4.85)}
 RECIPES = {"scaled": "scaled recipe", "published": "unscaled recipe"}
 BOTH, VAL = ("train", "val"), ("val",)
-DASHED, DOTTED = (0, (3, 1.5)), (0, (1, 1.4))
+DASHED, DOTTED, LONG = (0, (3, 1.5)), (0, (1, 1.4)), (0, (6, 2))
 
 
 def _draw(ax: Axes, study: Study, metric: str, variant: str, *, arm: str = "scaled", network: str = "target",
@@ -55,15 +57,22 @@ def _sign(fig: Figure, axes: np.ndarray, study: Study, context: RunContext, extr
     named = {label: handle for ax in axes.flat for handle, label in zip(*ax.get_legend_handles_labels())}
     fig.legend(named.values(), named.keys(), loc="outside upper center", ncols=4, fontsize=6, frameon=False, handlelength=2.6)
     parts = [part for part in (extra, study.standins) if part]
-    figures.scale_note(fig, context, "\n" + "\n".join(parts) if parts else "")
+    figures.scale_note(fig, context, "\n".join(parts))
 
 
 @figures.style()
-def mi_and_rank(study: Study, context: RunContext) -> Figure:
+def mi_and_rank(study: Study, context: RunContext, *, rank_kind: str = "eigenvalue_entropy") -> Figure:
     """Figure 2: MI proxy and effective rank, scaled recipe above, unscaled below; columns: the published proxy, the proxy
-    conditioned on position, effective rank of the target network's tokens with the online network dashed."""
-    fig, axes = figures.canvas(2, 3, height=5.0, sharex=True)
-    for (published, conditioned, rank), (arm, name) in zip(axes, RECIPES.items()):
+    conditioned on position, effective rank of tokens (online network dashed), and ranks as a share of their maximum.
+
+    Args:
+        study: the runs.
+        context: the notebook's context.
+        rank_kind: which effective rank to draw, see :func:`jepa_nb.metrics.geometry.effective_rank`.
+    """
+    require_known("kind of effective rank", rank_kind, RANK_KINDS)
+    fig, axes = figures.canvas(2, 4, height=4.6, sharex=True)
+    for (published, conditioned, rank, share), (arm, name) in zip(axes, RECIPES.items()):
         _draw(published, study, "mi", "published", arm=arm)
         figures.reported(published, 0.0, "paper: T-JEPA ≤ .35", high=PAPER["mi"])
         _finish(published, study, f"MI, published proxy\n{name}", "nats (of at most 7.6)")
@@ -72,11 +81,16 @@ def mi_and_rank(study: Study, context: RunContext) -> Figure:
         cap = study.select("mi_cap", "position_conditioned", arm=arm)["value"].mean()
         _finish(conditioned, study, f"MI given the position\n{name}", f"nats (of at most {cap:.1f})")
         rank.set_yscale("log")
-        _draw(rank, study, "rank_tokens", "eigenvalue_entropy", arm=arm)
-        _draw(rank, study, "rank_tokens", "eigenvalue_entropy", arm=arm, network="online", splits=VAL, dash=DASHED, label=" online")
-        figures.reported(rank, PAPER["rank_late"], "paper: T-JEPA 1.57")
-        figures.reported(rank, PAPER["rank_image"][0], "paper: I-JEPA 4.8", high=PAPER["rank_image"][1])
-        _finish(rank, study, f"effective rank of tokens\n{name}", "eigenvalue entropy, dimensions")
+        _draw(rank, study, "rank_tokens", rank_kind, arm=arm)
+        _draw(rank, study, "rank_tokens", rank_kind, arm=arm, network="online", splits=VAL, dash=DASHED, label=" online")
+        if rank_kind == "eigenvalue_entropy":
+            figures.reported(rank, PAPER["rank_late"], "paper: T-JEPA 1.57")
+            figures.reported(rank, PAPER["rank_image"][0], "paper: I-JEPA 4.8", high=PAPER["rank_image"][1])
+        _finish(rank, study, f"effective rank of tokens\n{name}", rank_kind.replace('_', ' '))
+        share.set_yscale("log")
+        _draw(share, study, "rank_share_tokens", rank_kind, arm=arm, splits=VAL)
+        _draw(share, study, "rank_share_pooled", rank_kind, arm=arm, splits=VAL, dash=LONG, label=" pooled")
+        _finish(share, study, f"rank share\n{name}", "rank ÷ its maximum")
     _sign(fig, axes, study, context)
     return fig
 
@@ -89,7 +103,7 @@ def loss_divergence(study: Study, context: RunContext) -> Figure:
     for (loss, explained, total), (arm, name) in zip(axes, RECIPES.items()):
         _loss_row(study, arm, name, loss, explained, total)
     loss, explained, total = axes[2]
-    _loss_row(study, "single_pass", "single pass, and few reviews", loss, explained, total)
+    _loss_row(study, "single_pass", "text: single pass, few reviews", loss, explained, total)
     for ax, metric, variant in ((loss, "loss", "published"), (explained, "r2", "within_position"), (total, "total_variance", "tokens")):
         _draw(ax, study, metric, variant, arm="few_documents", modalities=("text",), dash=DASHED, label=" few reviews",
               splits=BOTH if metric == "loss" else VAL)
@@ -142,13 +156,13 @@ def _completer(study: Study) -> str:
 def cosine(study: Study, context: RunContext) -> Figure:
     """The cosine figure: mean, spread and 95th percentile of pairwise cosines, and their histogram first and last."""
     fig, axes = figures.canvas(2, 3, height=4.8)
-    for ax, metric, title in zip(axes[0], ("cosine_mean", "cosine_sd", "cosine_p95"), ("mean", "standard deviation", "95th percentile")):
+    for ax, metric, title in zip(axes[0], ("cosine_mean", "cosine_sd", "cosine_p95"), ("mean", "sd", "95th percentile")):
         _draw(ax, study, metric, "published", splits=BOTH if metric == "cosine_mean" else VAL, network="online")
-        _finish(ax, study, f"pairwise cosine, {title}\nscaled recipe", "cosine")
+        _finish(ax, study, f"cosine, {title}\nscaled recipe", "cosine")
     _draw(axes[1, 0], study, "cosine_mean", "centred", splits=VAL, network="online")
-    _finish(axes[1, 0], study, "mean after centring\nscaled recipe", "cosine")
+    _finish(axes[1, 0], study, "cosine after centring, mean\nscaled recipe", "cosine")
     _draw(axes[1, 1], study, "cosine_mean", "published", arm="published", network="online")
-    _finish(axes[1, 1], study, "pairwise cosine, mean\nunscaled recipe", "cosine")
+    _finish(axes[1, 1], study, "cosine, mean\nunscaled recipe", "cosine")
     _histogram(axes[1, 2], study)
     _sign(fig, axes, study, context)
     return fig
@@ -181,9 +195,9 @@ FIGURES = {"paradox_fig2_mi_and_rank": (mi_and_rank, ("mi", "mi_cap", "rank_")),
            "paradox_cosine_similarity": (cosine, ("cosine_",))}
 
 
-def draw(name: str, study: Study, context: RunContext) -> Figure:
-    """The figure of that name."""
-    return FIGURES[name][0](study, context)
+def draw(name: str, study: Study, context: RunContext, **choices: Any) -> Figure:
+    """The figure of that name; ``choices`` are the notebook's own parameters."""
+    return FIGURES[name][0](study, context, **choices)
 
 
 def table_under(name: str, study: Study) -> pd.DataFrame:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 import torch
 
-from jepa_nb import seeds
+from jepa_nb import paths, seeds
 from jepa_nb.data import text as corpora
 from jepa_nb.data import weights
 from jepa_nb.experiments.paradox.config import Diagnostics
@@ -30,12 +32,22 @@ class TextBatch:
     mask: torch.Tensor
 
 
+def documents_of(source: str, recipe: str) -> corpora.Documents:
+    """The documents of a recipe; a process that trains several runs reads them once."""
+    return _documents(source, recipe, paths.cache(), paths.local_data())
+
+
+@lru_cache(maxsize=1)
+def _documents(source: str, recipe: str, _cache: Path, _local: Path | None) -> corpora.Documents:
+    return corpora.load_documents(source, recipe)
+
+
 class TextTask:
     """Everything about the text modality that the common protocol needs."""
 
     def __init__(self, config: Diagnostics, device: torch.device, attention: str = "sdpa"):
         self.config, self.device = config, device
-        documents = corpora.load_documents(config.source, config.recipes[0])
+        documents = documents_of(config.source, config.recipes[0])
         self.description = documents.description
         self.tokenizer = (weights.tokenizer(config.pretrained, config.source) if config.pretrained
                           else corpora.wordpiece(documents, config.vocab_size))
