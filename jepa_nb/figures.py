@@ -54,14 +54,11 @@ def canvas(rows: int = 1, columns: int = 1, *, width: str | float = "text", heig
     Raises:
         UnknownName: unknown name of a width.
     """
-    import seaborn
     from matplotlib.figure import Figure
 
     inches = WIDTHS[require_known("width", width, WIDTHS)] if isinstance(width, str) else width
     figure = Figure(figsize=(inches, height), layout="constrained")
-    axes = figure.subplots(rows, columns, **options)
-    seaborn.despine(figure)
-    return figure, axes
+    return figure, figure.subplots(rows, columns, **options)
 
 
 def curve(ax: Axes, table: pd.DataFrame, x: str, y: str, method: str, *, seed: str = "seed", split: str = "val",
@@ -169,6 +166,8 @@ def save(name: str, fig: Figure, table: pd.DataFrame, verdicts: Sequence[Verdict
     _require_own_claims(name, verdicts)
     sidecar = _sidecar(name, verdicts, context, finding, title)
     with style():
+        fig.draw_without_rendering()
+        fig.set_layout_engine("none")  # laid out once, not again for each format
         for suffix, metadata in _NO_DATES.items():
             with files.atomic(saved.path(suffix)) as temporary:
                 fig.savefig(temporary, metadata=metadata)

@@ -13,6 +13,7 @@ import subprocess
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import lru_cache
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -98,13 +99,13 @@ def code_fingerprint(module_names: Iterable[str], length: int = 16) -> str:
         UnknownName: a module does not exist in this package.
     """
     digest = hashlib.sha256()
-    for name, tree in sorted(imported(module_names).items()):
-        digest.update(f"{name}={_canonical(_without_docstrings(tree))}\n".encode())
+    for name, file in sorted(imported(module_names).items()):
+        digest.update(f"{name}={_read(file, file.stat().st_mtime_ns)[1]}\n".encode())
     return digest.hexdigest()[:length]
 
 
-def imported(module_names: Iterable[str]) -> dict[str, ast.Module]:
-    """Syntax tree of each named module and of each module of the package that they reach by import, ``config`` left out."""
+def imported(module_names: Iterable[str]) -> dict[str, Path]:
+    """File of each named module and of each module of the package that they reach by import, ``config`` left out."""
     waiting, found = list(module_names), {}
     for name in waiting:
         if _file(name) is None:
@@ -114,9 +115,17 @@ def imported(module_names: Iterable[str]) -> dict[str, ast.Module]:
         file = _file(name)
         if name in found or file is None or name.rpartition(".")[2] == "config":
             continue
-        found[name] = ast.parse(file.read_text(encoding="utf-8"))
-        waiting += _parents(name) + list(_imports(found[name], name, is_package=file.name == "__init__.py"))
+        found[name] = file
+        waiting += _parents(name) + list(_imports(_read(file, file.stat().st_mtime_ns)[0], name, is_package=file.name == "__init__.py"))
     return found
+
+
+@lru_cache(maxsize=None)
+def _read(file: Path, _changed: int) -> tuple[ast.Module, str]:
+    """Syntax tree of a file, and the SHA-256 of what counts of it; read once as long as the file does not change."""
+    text = file.read_text(encoding="utf-8")
+    counts = _canonical(_without_docstrings(ast.parse(text)))
+    return ast.parse(text), hashlib.sha256(counts.encode()).hexdigest()
 
 
 def _imports(tree: ast.Module, module: str, *, is_package: bool) -> Iterable[str]:

@@ -170,11 +170,14 @@ def cosine(study: Study, context: RunContext) -> Figure:
 
 def _histogram(ax: Axes, study: Study) -> None:
     """Share of pairs per bin, mean over seeds: T-JEPA first and last, I-JEPA last."""
+    import seaborn
+
     last = study.table["step"].max()
     edges = np.linspace(-1, 1, 11)
     for modality, step, dash, name in (("text", 0, "dotted", "T-JEPA, untrained"), ("text", last, "solid", "T-JEPA, last"),
                                        ("image", last, "solid", "I-JEPA, last")):
-        ax.stairs(histogram(study, modality, step), edges, color=look(modality).color, linestyle=dash, linewidth=1.4, label=name)
+        seaborn.histplot(x=(edges[1:] + edges[:-1]) / 2, weights=histogram(study, modality, step), bins=10, binrange=(-1, 1), element="step",
+                         fill=False, color=look(modality).color, linestyle=dash, linewidth=1.4, label=name, ax=ax)
     ax.set_title("histogram of cosines\nscaled recipe", fontsize=7.5)
     ax.set_xlabel("cosine", fontsize=7)
     ax.set_ylabel("share of pairs", fontsize=7)
