@@ -56,8 +56,9 @@ def _require_type(name: str, value: Any, present: Any) -> None:
         expected = (tuple, list)
     wrong_bool = isinstance(value, bool) and not isinstance(present, bool)
     if wrong_bool or not isinstance(value, expected):
+        hint = " YAML reads 1e-3 as text; write 1.0e-3." if isinstance(present, float) and isinstance(value, str) else ""
         raise ConfigError(f"field '{name}' takes {type(present).__name__} (now {present!r}), "
-                          f"got {type(value).__name__} {value!r}.")
+                          f"got {type(value).__name__} {value!r}.{hint}")
 
 
 def _coerce(value: Any, present: Any) -> Any:

@@ -162,6 +162,8 @@ def context(notebook: str, *, tier: str = "default", seeds: list[int] | None = N
         if not isinstance(value, kind):
             raise ConfigError(f"parameter '{name}' must be a {kind.__name__}, got {type(value).__name__} {value!r}; on papermill's "
                               f"command line pass it with -y \"{{{name}: ...}}\".")
+    if any(type(seed) is not int for seed in seeds or []):
+        raise ConfigError(f"parameter 'seeds' must hold whole numbers, got {seeds!r}.")
     chosen = config.resolve_tier(tier)
     resolved = resolve(device)
     spec = known[notebook]

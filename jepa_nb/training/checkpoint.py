@@ -1,11 +1,12 @@
 """Checkpoints of an unfinished run: tensors in safetensors, plain values in JSON, both verified when read back.
 
-The JSON is written last and holds the SHA-256 of the tensor file: a pair that was cut off by a crash, or damaged later,
-does not count, and the one before it is used. Two are kept.
+The JSON is written last and holds a SHA-256 over the tensor file and its own values: a pair that was cut off by a crash, or
+damaged later, does not count, and the one before it is used. Two are kept.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import logging
 from dataclasses import dataclass
@@ -38,7 +39,7 @@ def save(folder: Path, checkpoint: Checkpoint) -> None:
     tensors = {name: value.detach().cpu().contiguous() for name, value in checkpoint.tensors.items()}
     with files.atomic(stem.with_suffix(".safetensors")) as temporary:
         save_file(tensors, temporary)
-    digest = files.sha256(stem.with_suffix(".safetensors"))
+    digest = _digest(stem.with_suffix(".safetensors"), checkpoint.step, checkpoint.values)
     body = {"step": checkpoint.step, "sha256": digest, "values": checkpoint.values}
     files.write_text(stem.with_suffix(".json"), json.dumps(body))
     for old in sorted(folder.glob("step-*.json"))[:-KEEP]:
@@ -60,12 +61,18 @@ def _load(path: Path) -> Checkpoint:
     tensors_path = path.with_suffix(".safetensors")
     try:
         body = json.loads(path.read_text(encoding="utf-8"))
-        digest = files.sha256(tensors_path)
-    except (ValueError, OSError) as error:
+        step, values, expected = body["step"], body["values"], body["sha256"]
+        digest = _digest(tensors_path, step, values)
+    except (ValueError, KeyError, TypeError, OSError) as error:
         raise CheckpointError(f"checkpoint {path.name} is unreadable ({error}).") from error
-    if digest != body["sha256"]:
-        raise CheckpointError(f"checkpoint {tensors_path.name} is damaged (its SHA-256 does not match).")
-    return Checkpoint(body["step"], load_file(tensors_path), body["values"])
+    if digest != expected:
+        raise CheckpointError(f"checkpoint {path.stem} is damaged (its SHA-256 does not match).")
+    return Checkpoint(step, load_file(tensors_path), values)
+
+
+def _digest(tensors: Path, step: int, values: dict[str, Any]) -> str:
+    """SHA-256 over a tensor file and the plain values that belong to it."""
+    return hashlib.sha256(json.dumps([files.sha256(tensors), step, values]).encode()).hexdigest()
 
 
 def optimizer_tensors(optimizer: torch.optim.Optimizer) -> dict[str, torch.Tensor]:

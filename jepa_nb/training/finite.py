@@ -24,12 +24,13 @@ def require_finite(step: int, named: Mapping[str, torch.Tensor], modules: Mappin
     """Raise :class:`NonFinite` when one of ``named`` (loss, gradient norm ...) is not finite.
 
     The cause is looked for in the order in which it would have arisen: parameters, then the outputs of every submodule
-    during ``replay()``, then gradients, then ``named`` itself.
+    during ``replay()``, then the first of ``named`` (the loss), then gradients, then the rest of ``named``.
     """
     bad = first_bad(named)
     if bad is None:
         return
-    cause = _bad_parameter(modules) or _bad_output(modules, replay) or _bad_gradient(modules) or bad
+    before_backward = bad if bad == next(iter(named)) else None
+    cause = _bad_parameter(modules) or _bad_output(modules, replay) or before_backward or _bad_gradient(modules) or bad
     raise NonFinite(f"step {step}: first non-finite tensor is '{cause}' (seen in '{bad}'); training stopped and the last "
                     "checkpoint is kept. Lower the learning rate or inspect the batch of this step.")
 

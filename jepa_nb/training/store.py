@@ -98,16 +98,22 @@ class Run:
 def find(key: str) -> Run | None:
     """The finished run of that key, or ``None``. A damaged one is set aside with a warning and counts as missing."""
     folder = paths.runs() / key
-    if not (folder / RECORD).exists():
+    if not folder.is_dir():
         return None
-    record = json.loads((folder / RECORD).read_text(encoding="utf-8"))
-    for name, digest in record["sha256"].items():
-        if not (folder / name).exists() or files.sha256(folder / name) != digest:
-            aside = folder.with_name(f"{key}.damaged-{time.time_ns()}")
-            log.warning("run %s: %s is damaged; the folder is set aside as %s and the run is trained again.", key, name, aside.name)
-            folder.rename(aside)
-            return None
-    return Run(key, folder, record["spec"], record["notes"], record["seconds"])
+    name = RECORD
+    try:
+        record = json.loads((folder / RECORD).read_text(encoding="utf-8"))
+        found = Run(key, folder, record["spec"], record["notes"], record["seconds"])
+        for name in (TABLE, WEIGHTS):
+            if files.sha256(folder / name) != record["sha256"][name]:
+                raise ValueError("its SHA-256 does not match")
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        aside = folder.with_name(f"{key}.damaged-{time.time_ns()}")
+        log.warning("run %s: %s is damaged (%s); the folder is set aside as %s and the run is trained again.", key, name, error,
+                    aside.name)
+        folder.rename(aside)
+        return None
+    return found
 
 
 def is_finished(key: str) -> bool:

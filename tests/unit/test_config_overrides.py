@@ -47,7 +47,7 @@ def test_a_run_key_that_no_notebook_plans_is_refused():
     ({"epochs": "3"}, "'epochs' takes int .now 2., got str '3'"),
     ({"epochs": 3.0}, "'epochs' takes int"),
     ({"epochs": True}, "'epochs' takes int .* got bool True"),
-    ({"lr_peak": "1e-3"}, "'lr_peak' takes float"),
+    ({"lr_peak": "1e-3"}, "'lr_peak' takes float .* YAML reads 1e-3 as text; write 1.0e-3"),
     ({"single_pass": 1}, "'single_pass' takes bool"),
     ({"recipes": "imdb"}, "'recipes' takes tuple"),
     ({"latent_loss": 1}, "'latent_loss' takes str")])

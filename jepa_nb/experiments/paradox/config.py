@@ -11,7 +11,7 @@ import math
 from dataclasses import dataclass, replace
 
 from jepa_nb import config as configuration
-from jepa_nb.errors import require_known
+from jepa_nb.errors import ConfigError, require_known
 from jepa_nb.training.schedule import scaled_ema, scaled_learning_rate
 
 EXPERIMENT = "paradox.diagnostics"
@@ -175,8 +175,9 @@ TIERS = {
 def scaled(config: Diagnostics) -> Diagnostics:
     """The published recipe carried to another scale by one rule: learning rates x 1024 / width, and an EMA whose
     half-life is the same fraction of training (173 of 23,430 steps, .74 %). Warm-up is in epochs of 15 already. Both
-    modalities take the text encoder's width of 1024 as the reference, so that they share one rate."""
-    rates = {name: scaled_learning_rate(getattr(config, name), PAPER_TEXT.width, config.width)
+    modalities take the text encoder's width of 1024 as the reference, so that they share one rate; at that width and above,
+    as ViT-H is, the published rate stands."""
+    rates = {name: scaled_learning_rate(getattr(config, name), PAPER_TEXT.width, min(config.width, PAPER_TEXT.width))
              for name in ("lr_start", "lr_peak", "lr_final")}
     return replace(config, ema=scaled_ema(config.ema, PAPER_TEXT.steps, config.steps), **rates)
 
@@ -210,7 +211,7 @@ def members(tier: str, arms: list[str], *, seeds: list[int] | None = None, overr
 
     Raises:
         UnknownName: unknown tier, arm or field.
-        ConfigError: a value of the wrong type.
+        ConfigError: a value of the wrong type, or another seed or modality, which would train one run under several names.
     """
     sizes = TIERS[configuration.resolve_tier(tier)]
     found = []
@@ -221,5 +222,8 @@ def members(tier: str, arms: list[str], *, seeds: list[int] | None = None, overr
                 if base.modality == "image" and arm in TEXT_ONLY:
                     continue
                 changed = configuration.override(replace(base, seed=seed), overrides or {})
+                if (changed.seed, changed.modality) != (seed, base.modality):
+                    raise ConfigError("'seed' and 'modality' cannot be overridden, since an arm sets both for each of its runs; "
+                                      "choose the seeds with the parameter 'seeds'.")
                 found.append(Member(arm, ARMS[arm](changed)))
     return found

@@ -57,27 +57,25 @@ def jobs(tier: str, arms: list[str], *, seeds: list[int] | None = None, override
     """
     resolved = resolve(device)
     changed = dict(overrides or {}) | ({"source": source} if source != "embedded" else {})
-    masked_lm = _masked_lm(tier, resolved, changed.get("source"))
-    return [_diagnostics(tier, member, resolved, masked_lm) for member in
-            configs.members(tier, arms, seeds=seeds, overrides=changed)]
+    return [_diagnostics(tier, member, resolved) for member in configs.members(tier, arms, seeds=seeds, overrides=changed)]
 
 
-def _masked_lm(tier: str, resolved: Resolved, source: str | None) -> tuple[Job, ...]:
-    """The masked LM that the text runs build on; none where it is pretrained."""
+def _masked_lm(tier: str, text: configs.Diagnostics, resolved: Resolved) -> tuple[Job, ...]:
+    """The masked LM that a text run builds on, with its data, vocabulary and length; none where it is pretrained."""
     sizes = configs.TIERS[tier].masked_lm
-    if sizes is None:
+    if sizes is None or text.pretrained:
         return ()
-    asked = replace(sizes, source=source) if source else sizes
+    asked = replace(sizes, recipe=text.recipes[0], source=text.source, vocab_size=text.vocab_size, length=text.length)
     read = ((asked.recipe, asked.source),)
     spec = store.RunSpec(configs.MASKED_LM, asdict(asked), resolved.key(), _data(read), _code(configs.MASKED_LM))
     return (Job("masked LM", "masked_lm", asked.seed, spec, resolved, SECONDS[tier][2], read),)
 
 
-def _diagnostics(tier: str, member: configs.Member, resolved: Resolved, masked_lm: tuple[Job, ...]) -> Job:
+def _diagnostics(tier: str, member: configs.Member, resolved: Resolved) -> Job:
     asked = member.config
     text = asked.modality == "text"
     read = tuple((name, asked.source) for name in (*asked.recipes, asked.pretrained) if name)
-    needs = masked_lm if text else ()
+    needs = _masked_lm(tier, asked, resolved) if text else ()
     spec = store.RunSpec(configs.EXPERIMENT, asdict(asked), resolved.key(), _data(read), _code(configs.EXPERIMENT),
                          tuple(need.spec.key for need in needs))
     label = f"{'T-JEPA' if text else 'I-JEPA'} {member.arm} seed {asked.seed}"

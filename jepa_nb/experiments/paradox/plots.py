@@ -33,10 +33,12 @@ DASHED, DOTTED, LONG = (0, (3, 1.5)), (0, (1, 1.4)), (0, (6, 2))
 def _draw(ax: Axes, study: Study, metric: str, variant: str, *, arm: str = "scaled", network: str = "target",
           splits: tuple[str, ...] = BOTH, modalities: tuple[str, ...] = ("text", "image"), dash: object = None,
           label: str = "") -> None:
-    """Both modalities, train thin and validation bold."""
+    """Both modalities, train thin and validation bold. What has vanished has no place on a logarithmic axis and is left out."""
     for modality in modalities:
         for split in splits:
             rows = study.select(metric, variant, arm=arm, modality=modality, split=split, network=network).dropna()
+            if ax.get_yscale() == "log":
+                rows = rows[rows["value"] > 0]
             if len(rows):
                 figures.curve(ax, rows, "epoch", "value", METHODS[modality], split=split, dash=dash,
                               label=f"{METHODS[modality]}{label}, {split}")
