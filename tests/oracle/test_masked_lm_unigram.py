@@ -38,7 +38,8 @@ def test_unigram_loss_and_accuracy_equal_a_count_by_hand(training):
 
 
 def test_special_tokens_do_not_count(training):
-    assert not set(words(training.tokens["train"])) & {training.tokenizer.token_to_id(name) for name in ("[PAD]", "[CLS]", "[SEP]")}
+    special = {training.tokenizer.token_to_id(name) for name in ("[PAD]", "[CLS]", "[SEP]")}
+    assert not set(words(training.tokens["train"])) & special
     before = training._unigram()
     tokens = training.tokens["val"]
     kept = tokens.ids.clone()

@@ -16,6 +16,7 @@ from unittest import mock
 
 import numpy as np
 import pandas as pd
+import torch
 
 from jepa_nb import files
 from jepa_nb.experiments.paradox import diagnostics, jobs
@@ -31,7 +32,8 @@ CHILDREN.set_forkserver_preload(["jepa_nb.experiments.paradox.execute", "scipy.s
 
 def job(modality: str, **changes: object) -> jobs.Job:
     """One run of the smoke tier with the sizes above; ``"masked_lm"`` is the one that the text run builds on."""
-    found = {each.spec.config["modality"]: each for each in jobs.jobs("smoke", ["scaled"], seeds=[0], overrides=CHANGES | changes)}
+    planned = jobs.jobs("smoke", ["scaled"], seeds=[0], overrides=CHANGES | changes)
+    found = {each.spec.config["modality"]: each for each in planned}
     return found["text"].needs[0] if modality == "masked_lm" else found[modality]
 
 
@@ -55,9 +57,10 @@ def at_call(count: int, action: Callable[[], None], wrapped: Callable) -> Callab
     return counted
 
 
-PLACES = {"between optimiser and EMA": (diagnostics.ema, "update"), "in the backward pass": (diagnostics.torch.nn.utils, "clip_grad_norm_"),
-          "before a checkpoint": (checkpoint, "save"), "between the files of a checkpoint": (checkpoint.files, "write_text"),
-          "while a file is renamed": (files.os, "replace"), "at publication": (store.provenance, "commit")}
+PLACES = {"between optimiser and EMA": (diagnostics.ema, "update"),
+          "between backward pass and optimiser": (torch.nn.utils, "clip_grad_norm_"),
+          "before a checkpoint": (checkpoint, "save"), "between the files of a checkpoint": (files, "write_text"),
+          "while a file is renamed": (os, "replace"), "at publication": (store.provenance, "commit")}
 
 
 @contextmanager

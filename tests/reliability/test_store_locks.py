@@ -1,9 +1,10 @@
 """The store of runs under everything that two processes and a bad disk can do to it.
 
-1. Two processes ask for one run: one trains, the other says that it waits, and both read the same. 2. When the one that trains is
-killed, the waiting one goes on from its checkpoint. 3. A damaged finished run is set aside with a warning and trained again, be it
-the weights, the table or the record. 4. A corrupt newest checkpoint is passed over with a warning, a half-written one is ignored,
-and the result is the same. 5. Where no checkpoint is whole, training starts again. 6. A checkpoint of other sizes is refused.
+1. Two processes ask for one run: one trains, the other says that it waits, and both read the same. 2. When the one that
+trains is killed, the waiting one goes on from its checkpoint. 3. A damaged finished run is set aside with a warning and
+trained again, be it the weights, the table or the record. 4. A corrupt newest checkpoint is passed over with a warning, a
+half-written one is ignored, and the result is the same. 5. Where no checkpoint is whole, training starts again. 6. A
+checkpoint of other sizes is refused.
 """
 
 from __future__ import annotations

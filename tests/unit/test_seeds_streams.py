@@ -34,7 +34,8 @@ def test_a_stream_does_not_depend_on_the_process(project):
 
 
 def test_seeds_names_and_order_make_other_streams():
-    paths = [(seed, *names) for seed in range(5) for names in ((), ("a",), ("b",), ("a", "b"), ("b", "a"), ("ab",), ("a", 1), ("a", 11))]
+    names = ((), ("a",), ("b",), ("a", "b"), ("b", "a"), ("ab",), ("a", 1), ("a", 11))
+    paths = [(seed, *path) for seed in range(5) for path in names]
     paths += [(0, "masks", step) for step in range(1000)]
     assert len({seeds.stream(*path) for path in paths}) == len(paths)
 
