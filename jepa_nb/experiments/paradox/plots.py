@@ -13,7 +13,7 @@ import pandas as pd
 
 from jepa_nb import figures
 from jepa_nb.errors import require_known
-from jepa_nb.experiments.paradox.measurements import EVENT
+from jepa_nb.experiments.paradox.measurements import EARLY, EVENT
 from jepa_nb.experiments.paradox.study import Study
 from jepa_nb.looks import look
 from jepa_nb.metrics.geometry import RANK_KINDS
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 METHODS = {"text": "T-JEPA", "image": "I-JEPA"}
-PAPER = {"mi": 0.35, "rank_late": 1.57, "rank_image": (4.7, 4.85)}
+PAPER = {"mi": 0.35, "rank_early": 4.66, "rank_late": 1.57, "rank_image": (4.7, 4.85)}
 RECIPES = {"scaled": "scaled recipe", "published": "unscaled recipe"}
 BOTH, VAL = ("train", "val"), ("val",)
 DASHED, DOTTED, LONG = (0, (3, 1.5)), (0, (1, 1.4)), (0, (6, 2))
@@ -99,33 +99,47 @@ def mi_and_rank(study: Study, context: RunContext, *, rank_kind: str = "eigenval
 
 @figures.style()
 def loss_divergence(study: Study, context: RunContext) -> Figure:
-    """Figure 3: train and validation loss, R² of the prediction, total target variance, and the paper's log rank panel as
-    figure 2 has it; rows: scaled recipe, unscaled recipe, and two controls of the scaled recipe."""
-    fig, axes = figures.canvas(3, 3, height=7.0, sharex=True)
-    for (loss, explained, total), (arm, name) in zip(axes, RECIPES.items()):
-        _loss_row(study, arm, name, loss, explained, total)
-    loss, explained, total = axes[2]
-    _loss_row(study, "single_pass", "text: single pass, few reviews", loss, explained, total)
-    for ax, metric, variant in ((loss, "loss", "published"), (explained, "r2", "within_position"), (total, "total_variance", "tokens")):
-        _draw(ax, study, metric, variant, arm="few_documents", modalities=("text",), dash=DASHED, label=" few reviews",
-              splits=BOTH if metric == "loss" else VAL)
+    """Figure 3: train and validation loss, R² of the prediction, total target variance, and the effective rank on a logarithmic
+    axis with the paper's two call-outs; rows: scaled recipe, unscaled recipe, and two controls of text under the scaled recipe."""
+    fig, axes = figures.canvas(3, 4, height=6.6, sharex=True)
+    names = RECIPES | {"single_pass": "controls of text"}
+    for row, (arm, name) in zip(axes, names.items()):
+        _loss_row(study, arm, name, *row)
+    _call_outs(axes[0, 3], study)
+    few = {"arm": "few_documents", "modalities": ("text",), "dash": DASHED, "label": " few reviews"}
+    for ax, metric, variant, splits in zip(axes[2], ("loss", "r2", "total_variance", "rank_tokens"),
+                                           ("published", "within_position", "tokens", "eigenvalue_entropy"), (BOTH, VAL, VAL, VAL)):
+        _draw(ax, study, metric, variant, splits=splits, **few)
     _sign(fig, axes, study, context)
     return fig
 
 
-def _loss_row(study: Study, arm: str, name: str, loss: Axes, explained: Axes, total: Axes) -> None:
-    loss.set_yscale("log")
+def _loss_row(study: Study, arm: str, name: str, loss: Axes, explained: Axes, total: Axes, rank: Axes) -> None:
+    for ax in (loss, total, rank):
+        ax.set_yscale("log")
     _draw(loss, study, "loss", "published", arm=arm)
     _finish(loss, study, f"loss\n{name}", "squared error, sum over dims")
     _draw(explained, study, "r2", "within_position", arm=arm, splits=VAL)
     _draw(explained, study, "r2", "total", arm=arm, splits=VAL, dash=DOTTED, label=" with position")
     explained.axhline(0, color="0.6", linewidth=0.7)
     explained.set_ylim(-1.5, 1)
-    _finish(explained, study, f"R² given the position\n{name}", "1 − loss ÷ target variance")
-    total.set_yscale("log")
-    _draw(total, study, "total_variance", "tokens", arm=arm, splits=VAL)
-    _draw(total, study, "total_variance", "tokens", arm=arm, network="online", splits=VAL, dash=DASHED, label=" online")
-    _finish(total, study, f"total variance of tokens\n{name}", "sum over dims")
+    _finish(explained, study, "R² given position", "1 − loss ÷ target variance")
+    for ax, metric, variant in ((total, "total_variance", "tokens"), (rank, "rank_tokens", "eigenvalue_entropy")):
+        _draw(ax, study, metric, variant, arm=arm, splits=VAL)
+        _draw(ax, study, metric, variant, arm=arm, network="online", splits=VAL, dash=DASHED, label=" online")
+    _finish(total, study, "total variance", "sum over dims")
+    _finish(rank, study, "effective rank", "eigenvalue entropy")
+
+
+def _call_outs(ax: Axes, study: Study) -> None:
+    """T-JEPA's rank at the two moments that the paper calls out, geometric mean over seeds, beside the paper's values."""
+    rows = study.select("rank_tokens", "eigenvalue_entropy", modality="text")
+    epochs = np.sort(rows["epoch"].unique())
+    moments = ((epochs[np.abs(epochs - EARLY * epochs[-1]).argmin()], PAPER["rank_early"]), (epochs[-1], PAPER["rank_late"]))
+    for epoch, published in moments:
+        value = float(np.exp(np.log(rows[rows["epoch"] == epoch]["value"]).mean()))
+        ax.annotate(f"{value:.1f}\n(paper {published})", (epoch, value), xytext=(0, 8), textcoords="offset points", fontsize=6,
+                    ha="left" if epoch < epochs[-1] else "right")
 
 
 @figures.style()
@@ -195,7 +209,7 @@ def histogram(study: Study, modality: str, step: int) -> np.ndarray:
 
 
 FIGURES = {"paradox_fig2_mi_and_rank": (mi_and_rank, ("mi", "mi_cap", "rank_")),
-           "paradox_fig3_loss_divergence": (loss_divergence, ("loss", "r2", "total_variance", "position_share")),
+           "paradox_fig3_loss_divergence": (loss_divergence, ("loss", "r2", "total_variance", "position_share", "rank_tokens")),
            "paradox_fig4_irreducible_variance": (irreducible_variance, ("irreducible", "token_variance")),
            "paradox_cosine_similarity": (cosine, ("cosine_",))}
 
