@@ -22,8 +22,9 @@ from jepa_nb import files
 from jepa_nb.experiments.paradox import diagnostics, jobs
 from jepa_nb.training import checkpoint, store
 
-# 36 steps in 12 epochs, a checkpoint an epoch, five evaluations of which two probe the irreducible variance
-CHANGES = {"epochs": 12, "warmup_epochs": 8, "eval_epochs": 3.0, "probe_epochs": 12.0}
+# 36 steps in 12 epochs, a checkpoint an epoch, three evaluations of which two probe the irreducible variance, and a queue
+# that reaches back over 16 steps, so that a resumed run that lost it would show
+CHANGES = {"epochs": 12, "warmup_epochs": 8, "eval_epochs": 6.0, "probe_epochs": 12.0, "queue": 512}
 STEPS, PER_EPOCH = 36, 3
 
 CHILDREN = multiprocessing.get_context("forkserver")

@@ -1,7 +1,7 @@
 """A run that was killed again and again equals the uninterrupted one, bit for bit.
 
 1. Text, image and masked LM, each killed by SIGKILL at random steps. 2. Killed at the awkward places: between backward pass
-and optimiser, between optimiser and EMA, between the two files of a checkpoint, while a file is renamed, at publication.
+and optimiser, between optimiser and EMA, between the two files of a checkpoint, while a file is renamed.
 3. What a killed run leaves is used, not trained again. 4. A run that was killed by another process at no chosen place.
 """
 
@@ -61,8 +61,7 @@ def test_killed_at_random_steps(modality, whole, build):
     small_runs.same(found, whole[modality])
 
 
-@pytest.mark.parametrize(("place", "count"), [("between the files of a checkpoint", 2), ("while a file is renamed", 3),
-                                              ("at publication", 1)])
+@pytest.mark.parametrize(("place", "count"), [("between the files of a checkpoint", 2), ("while a file is renamed", 3)])
 def test_killed_at_awkward_places(place, count, whole, build):
     child = small_runs.start("image", build / "log", place, count)
     assert small_runs.ended(child) == -signal.SIGKILL

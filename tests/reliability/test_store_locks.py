@@ -10,6 +10,7 @@ checkpoint of other sizes is refused.
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import signal
 import time
@@ -80,24 +81,29 @@ def wait_for(text: str, log, child) -> None:
     assert text in log.read_text()
 
 
-def test_one_trains_and_the_other_waits(whole, build):
+def two_at_once(build, *first_stops) -> tuple[list[int], str]:
+    """Start a training, hold it in the middle until a second process has asked for the same run; exit statuses of both and
+    what the second printed."""
     logs = [build / "first", build / "second"]
-    first = small_runs.start("image", logs[0])
+    first = small_runs.start("image", logs[0], *first_stops)
     wait_for("steps)", logs[0], first)
+    os.kill(first.pid, signal.SIGSTOP)
     second = small_runs.start("image", logs[1])
-    assert [small_runs.ended(child) for child in (first, second)] == [0, 0]
-    assert "waiting for it" in logs[1].read_text() and "steps)" not in logs[1].read_text()
+    wait_for("waiting for it", logs[1], second)
+    os.kill(first.pid, signal.SIGCONT)
+    return [small_runs.ended(child) for child in (first, second)], logs[1].read_text()
+
+
+def test_one_trains_and_the_other_waits(whole, build):
+    statuses, second = two_at_once(build)
+    assert statuses == [0, 0] and "steps)" not in second
     small_runs.same(store.find(whole[0].key), whole[0])
 
 
 def test_the_waiting_one_goes_on_when_the_other_is_killed(whole, build):
-    logs = [build / "first", build / "second"]
-    first = small_runs.start("image", logs[0], "at publication", 1)
-    wait_for("steps)", logs[0], first)
-    second = small_runs.start("image", logs[1])
-    assert [small_runs.ended(child) for child in (first, second)] == [-signal.SIGKILL, 0]
-    assert "waiting for it" in logs[1].read_text() and "(36/36 steps)" in logs[1].read_text()
-    assert "(4/36 steps)" not in logs[1].read_text()
+    statuses, second = two_at_once(build, "at publication", 1)
+    assert statuses == [-signal.SIGKILL, 0]
+    assert "(36/36 steps)" in second and "(4/36 steps)" not in second
     small_runs.same(store.find(whole[0].key), whole[0])
 
 
