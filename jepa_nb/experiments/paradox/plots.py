@@ -58,8 +58,15 @@ def _sign(fig: Figure, axes: np.ndarray, study: Study, context: RunContext, extr
     """One legend for all panels, and the scale of the run."""
     named = {label: handle for ax in axes.flat for handle, label in zip(*ax.get_legend_handles_labels())}
     fig.legend(named.values(), named.keys(), loc="outside upper center", ncols=4, fontsize=6, frameon=False, handlelength=2.6)
-    parts = [part for part in (extra, study.standins) if part]
+    parts = [part for part in (_fewer_seeds(study, context), extra, study.standins) if part]
     figures.scale_note(fig, context, "\n".join(parts))
+
+
+def _fewer_seeds(study: Study, context: RunContext) -> str:
+    """The arms that have fewer seeds than the headline one, in words."""
+    counts = study.table.groupby("arm")["seed"].nunique()
+    fewer = {arm: count for arm, count in counts.items() if count < len(context.seeds)}
+    return ", ".join(f"{RECIPES.get(arm, arm.replace('_', ' '))}: {count} seed{'s' if count > 1 else ''}" for arm, count in fewer.items())
 
 
 @figures.style()
