@@ -38,11 +38,20 @@ fi
 
 total=$(grep -c == requirements.lock)
 echo "set-up: $total locked packages into $venv with $($venv/bin/python --version) (once; log in $log)"
-$venv/bin/python -m pip install --disable-pip-version-check --progress-bar off -r requirements.lock > $log 2>&1 &
-pip=$!
-trap 'kill $pip 2>/dev/null; exit 130' INT TERM
+
+# The lock names every package, so nothing is left to resolve, and two installers share the work: torch with the CUDA
+# libraries is most of it. Byte code is written when a module is first imported.
+large='^(torch|triton|nvidia|cuda)'
+install() {
+    grep == requirements.lock | grep $1 "$large" > $venv/$2.txt
+    $venv/bin/python -m pip install --disable-pip-version-check --progress-bar off --no-deps --no-compile -r $venv/$2.txt >> $log 2>&1
+}
+: > $log
+install -E large & first=$!
+install -vE small & second=$!
+trap 'kill $first $second 2>/dev/null; exit 130' INT TERM
 seconds=0
-while kill -0 $pip 2>/dev/null; do
+while kill -0 $first 2>/dev/null || kill -0 $second 2>/dev/null; do
     sleep 1
     seconds=$((seconds + 1))
     if [ $((seconds % 15)) -eq 0 ]; then
@@ -50,8 +59,8 @@ while kill -0 $pip 2>/dev/null; do
         echo "set-up: ${seconds} s, $found of $total packages found, $(du -sm $venv | cut -f1) MB installed"
     fi
 done
-wait $pip || {
-    tail -n 5 $log >&2
+{ wait $first && wait $second && $venv/bin/python -m pip check >> $log 2>&1; } || {
+    grep -v ^WARNING $log | tail -n 5 >&2
     fail "pip could not install the lock (the end of $log is above); check network and disk, then call make again: it resumes."
 }
 
