@@ -44,7 +44,7 @@ echo "set-up: $total locked packages into $venv with $($venv/bin/python --versio
 large='^(torch|triton|nvidia|cuda)'
 install() {
     grep == requirements.lock | grep $1 "$large" > $venv/$2.txt
-    $venv/bin/python -m pip install --disable-pip-version-check --progress-bar off --no-deps --no-compile -r $venv/$2.txt >> $log 2>&1
+    exec $venv/bin/python -m pip install --disable-pip-version-check --progress-bar off --no-deps --no-compile -r $venv/$2.txt >> $log 2>&1
 }
 : > $log
 install -E large & first=$!
