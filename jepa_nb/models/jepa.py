@@ -31,6 +31,7 @@ class Prediction(NamedTuple):
         sample: (N,) int64, row of the batch.
         context_state: (B, D) pooled states of the context encoder, with gradient.
         target_state: (B, D) pooled states of the target encoder, without gradient.
+        target_tokens: (B, T, D) all states of the target encoder, without gradient.
     """
 
     pred: torch.Tensor
@@ -39,6 +40,7 @@ class Prediction(NamedTuple):
     sample: torch.Tensor
     context_state: torch.Tensor
     target_state: torch.Tensor
+    target_tokens: torch.Tensor
 
 
 class Jepa(nn.Module):
@@ -95,7 +97,7 @@ class TextJEPA(Jepa):
         with torch.no_grad():
             target = self.target_encoder(ids, attention)
         return Prediction(pred, target[sample, position], position, sample,
-                          context.mean(1), target.mean(1))
+                          context.mean(1), target.mean(1), target)
 
     @torch.no_grad()
     def encode(self, ids: torch.Tensor, attention: torch.Tensor | None = None, *, network: str = "online") -> torch.Tensor:
@@ -121,10 +123,11 @@ class ImageJEPA(Jepa):
         context = self.context_encoder(images, masks.context)
         pred = self.predictor(context, masks.context, masks.targets).flatten(0, 2)
         with torch.no_grad():
-            target = take(self.target_encoder(images), masks.targets.flatten(1))
+            whole = self.target_encoder(images)
+            target = take(whole, masks.targets.flatten(1))
         sample = torch.arange(batch, device=images.device).repeat_interleave(blocks * size)
         return Prediction(pred, target.flatten(0, 1), masks.targets.flatten(), sample,
-                          context.mean(1), target[:, :size].mean(1))
+                          context.mean(1), target[:, :size].mean(1), whole)
 
     @torch.no_grad()
     def encode(self, images: torch.Tensor, keep: torch.Tensor | None = None, *, network: str = "online") -> torch.Tensor:

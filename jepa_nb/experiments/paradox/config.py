@@ -30,10 +30,10 @@ class MaskedLM:
     width: int = 128
     depth: int = 2
     heads: int = 4
-    steps: int = 2000
+    steps: int = 1200
     batch: int = 64
     learning_rate: float = 2e-3
-    warmup: int = 200
+    warmup: int = 120
     n_val: int = 512
     seed: int = 0
 
@@ -48,7 +48,7 @@ class Diagnostics:
     # data
     recipes: tuple[str, ...] = ("imdb",)
     source: str = "embedded"
-    n_train: int = 1920
+    n_train: int = 1600
     n_val: int = 512
     n_documents: int = 0  # text: draw the corpus from that many documents only; 0 = from all
     single_pass: bool = False  # every step sees new samples, instead of 15 epochs over one corpus
@@ -95,7 +95,7 @@ class Diagnostics:
     queue: int = 2048
     temperature: float = 0.1
     cosine_tokens: int = 512
-    probe_contexts: int = 20
+    probe_contexts: int = 16
     completions: int = 16
     min_prob: float = 0.01
 

@@ -17,6 +17,7 @@ from jepa_nb.models.jepa import ImageJEPA, Prediction
 from jepa_nb.models.predictors import VisionPredictor
 from jepa_nb.models.vision import VisionEncoder
 
+CHUNK = 128  # filled crops encoded at a time
 NOISE, FLIPS = 0.2, 0.005  # the published noise model: sd of the added noise, share of sign flips
 
 
@@ -70,9 +71,9 @@ class ImageTask:
         """Predictions and targets of every patch of the target blocks."""
         return self.jepa.predict(batch.images, batch.masks)
 
-    def states(self, network: str, batch: ImageBatch) -> tuple[torch.Tensor, torch.Tensor]:
-        """States of the whole crops: patches (B * N, D), and their average (B, D)."""
-        states = self.jepa.encode(batch.images, network=network)
+    def states(self, network: str, batch: ImageBatch, predicted: Prediction) -> tuple[torch.Tensor, torch.Tensor]:
+        """States of the whole crops: patches (B * N, D), and their average (B, D); the target encoder's are in ``predicted``."""
+        states = predicted.target_tokens if network == "target" else self.jepa.encode(batch.images, network=network)
         return states.flatten(0, 1), states.mean(dim=1)
 
     def positions(self, batch: ImageBatch) -> torch.Tensor:
@@ -141,7 +142,9 @@ class ImageAlternatives:
     def variance(self, variant: str) -> torch.Tensor:
         """(C,) irreducible variance of the target states, averaged over the block; ``published`` divides by K."""
         found = []
-        for crop in range(len(self.images)):
-            states = self.task.jepa.encode(self._filled(variant, crop), network="target")[:, self.positions[crop]]
-            found.append(conditional_variance(states.transpose(0, 1).float(), unbiased=variant == "corrected").mean())
+        for crops in torch.arange(len(self.images)).split(max(1, CHUNK // self.task.config.completions)):
+            filled = torch.cat([self._filled(variant, int(crop)) for crop in crops])
+            states = self.task.jepa.encode(filled, network="target").unflatten(0, (len(crops), -1)).float()
+            found += [conditional_variance(of_one[:, self.positions[crop]].transpose(0, 1), unbiased=variant == "corrected").mean()
+                      for crop, of_one in zip(crops, states)]
         return torch.stack(found)

@@ -57,7 +57,7 @@ def collect(task: Any, split: str) -> Collected:
         found = {"prediction": predicted.pred, "target": predicted.target, "position": predicted.position,
                  "sample": predicted.sample + seen, "z_target": predicted.target_state, "token_position": task.positions(batch)}
         for network in NETWORKS:
-            found[f"tokens {network}"], found[f"pooled {network}"] = task.states(network, batch)
+            found[f"tokens {network}"], found[f"pooled {network}"] = task.states(network, batch, predicted)
         found["z_context"] = task.published_context(predicted, found["pooled online"])
         seen += len(predicted.target_state)
         for name, value in found.items():

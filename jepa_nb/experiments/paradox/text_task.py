@@ -86,10 +86,11 @@ class TextTask:
         """Predictions and targets of every hidden token."""
         return self.jepa.predict(batch.ids, batch.attention, batch.mask, self.mask_id)
 
-    def states(self, network: str, batch: TextBatch) -> tuple[torch.Tensor, torch.Tensor]:
+    def states(self, network: str, batch: TextBatch, predicted: Prediction) -> tuple[torch.Tensor, torch.Tensor]:
         """States of the clean sentences: real tokens (N, D), and (B, D) averages over all T positions, padding included,
-        which is how the published MI proxy pools."""
-        states = self.jepa.encode(batch.ids, batch.attention, network=network)
+        which is how the published MI proxy pools; the target encoder's are in ``predicted``."""
+        states = (predicted.target_tokens if network == "target"
+                  else self.jepa.encode(batch.ids, batch.attention, network=network))
         return states[batch.attention], states.mean(dim=1)
 
     def positions(self, batch: TextBatch) -> torch.Tensor:
