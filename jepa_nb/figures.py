@@ -104,12 +104,27 @@ def _bands(table: pd.DataFrame, x: str, y: str, seed: str, *, log: bool) -> pd.D
 
 def reported(ax: Axes, value: float, label: str, *, high: float | None = None) -> None:
     """The paper's value as a labelled horizontal line, or its range from ``value`` to ``high`` as a labelled band."""
+    from matplotlib.patheffects import withStroke
+
     if high is None:
         ax.axhline(value, color=REPORTED, linestyle=(0, (2, 2)), linewidth=1.0, zorder=1)
     else:
         ax.axhspan(value, high, color=REPORTED, alpha=0.10, linewidth=0, zorder=0)
     ax.annotate(label, (0.985, value if high is None else high), xycoords=("axes fraction", "data"), xytext=(0, 2),
-                textcoords="offset points", ha="right", va="bottom", fontsize=7, color=REPORTED)
+                textcoords="offset points", ha="right", va="bottom", fontsize=7, color=REPORTED, zorder=5,
+                path_effects=[withStroke(linewidth=2, foreground="white")])
+
+
+def log_ticks(ax: Axes) -> None:
+    """Few and plain labels on a logarithmic y-axis: 1, 2, 5, 10 where it spans less than two decades, else powers of ten.
+    Call it when everything is drawn."""
+    from matplotlib.ticker import LogLocator, NullFormatter
+
+    low, high = ax.get_ylim()
+    ax.yaxis.set_minor_formatter(NullFormatter())
+    if high < 100 * low:
+        ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        ax.yaxis.set_major_formatter("{x:g}")
 
 
 def event(ax: Axes, at: float, label: str = "") -> None:

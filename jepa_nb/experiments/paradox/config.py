@@ -32,7 +32,7 @@ class MaskedLM:
     heads: int = 4
     steps: int = 1200
     batch: int = 64
-    learning_rate: float = 2e-3
+    learning_rate: float = 1e-3
     warmup: int = 120
     n_val: int = 512
     seed: int = 0

@@ -6,6 +6,7 @@ The x-axis is epochs: both the paper's trainings and these have 15, so the red l
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -51,20 +52,22 @@ def _finish(ax: Axes, study: Study, title: str, ylabel: str) -> None:
     ax.set_xlabel("epoch", fontsize=7)
     ax.set_ylabel(ylabel, fontsize=7)
     ax.tick_params(labelsize=6.5)
+    if ax.get_yscale() == "log":
+        figures.log_ticks(ax)
     figures.event(ax, EVENT * last)
 
 
-def _sign(fig: Figure, axes: np.ndarray, study: Study, context: RunContext, extra: str = "") -> None:
-    """One legend for all panels, and the scale of the run."""
+def _sign(fig: Figure, axes: np.ndarray, study: Study, context: RunContext, arms: Iterable[str], extra: str = "") -> None:
+    """One legend for all panels, and the scale of the run; ``arms`` are those that the figure draws."""
     named = {label: handle for ax in axes.flat for handle, label in zip(*ax.get_legend_handles_labels())}
     fig.legend(named.values(), named.keys(), loc="outside upper center", ncols=4, fontsize=6, frameon=False, handlelength=2.6)
-    parts = [part for part in (_fewer_seeds(study, context), extra, study.standins) if part]
+    parts = [part for part in (_fewer_seeds(study, context, arms), extra, study.standins) if part]
     figures.scale_note(fig, context, "\n".join(parts))
 
 
-def _fewer_seeds(study: Study, context: RunContext) -> str:
-    """The arms that have fewer seeds than the headline one, in words."""
-    counts = study.table.groupby("arm")["seed"].nunique()
+def _fewer_seeds(study: Study, context: RunContext, arms: Iterable[str]) -> str:
+    """Those of some arms that have fewer seeds than the headline one, in words."""
+    counts = {arm: study.arm(arm)["seed"].nunique() for arm in arms}
     fewer = {arm: count for arm, count in counts.items() if count < len(context.seeds)}
     return ", ".join(f"{RECIPES.get(arm, arm.replace('_', ' '))}: {count} seed{'s' if count > 1 else ''}" for arm, count in fewer.items())
 
@@ -100,7 +103,7 @@ def mi_and_rank(study: Study, context: RunContext, *, rank_kind: str = "eigenval
         _draw(share, study, "rank_share_tokens", rank_kind, arm=arm, splits=VAL)
         _draw(share, study, "rank_share_pooled", rank_kind, arm=arm, splits=VAL, dash=LONG, label=" pooled")
         _finish(share, study, f"rank share\n{name}", "rank ÷ its maximum")
-    _sign(fig, axes, study, context)
+    _sign(fig, axes, study, context, RECIPES)
     return fig
 
 
@@ -117,7 +120,7 @@ def loss_divergence(study: Study, context: RunContext) -> Figure:
     for ax, metric, variant, splits in zip(axes[2], ("loss", "r2", "total_variance", "rank_tokens"),
                                            ("published", "within_position", "tokens", "eigenvalue_entropy"), (BOTH, VAL, VAL, VAL)):
         _draw(ax, study, metric, variant, splits=splits, **few)
-    _sign(fig, axes, study, context)
+    _sign(fig, axes, study, context, (*names, "few_documents"))
     return fig
 
 
@@ -143,10 +146,10 @@ def _call_outs(ax: Axes, study: Study) -> None:
     rows = study.select("rank_tokens", "eigenvalue_entropy", modality="text")
     epochs = np.sort(rows["epoch"].unique())
     moments = ((epochs[np.abs(epochs - EARLY * epochs[-1]).argmin()], PAPER["rank_early"]), (epochs[-1], PAPER["rank_late"]))
-    for epoch, published in moments:
+    for (epoch, published), place in zip(moments, ((0.97, 0.95), (0.97, 0.52))):  # where no curve runs
         value = float(np.exp(np.log(rows[rows["epoch"] == epoch]["value"]).mean()))
-        ax.annotate(f"{value:.1f}\n(paper {published})", (epoch, value), xytext=(0, 8), textcoords="offset points", fontsize=6,
-                    ha="left" if epoch < epochs[-1] else "right")
+        ax.annotate(f"{value:.1f} (paper {published})", (epoch, value), xytext=place, textcoords="axes fraction", fontsize=6,
+                    ha="right", va="top", arrowprops={"arrowstyle": "-", "linewidth": 0.6, "shrinkA": 0})
 
 
 @figures.style()
@@ -162,7 +165,7 @@ def irreducible_variance(study: Study, context: RunContext) -> Figure:
         _draw(ax, study, metric, variant)
         _finish(ax, study, title, unit)
     _draw(axes[1, 1], study, "irreducible_share", "published", splits=VAL, dash=DOTTED, label=" as published")
-    _sign(fig, axes, study, context, _completer(study))
+    _sign(fig, axes, study, context, ("scaled",), _completer(study))
     return fig
 
 
@@ -187,7 +190,7 @@ def cosine(study: Study, context: RunContext) -> Figure:
     _draw(axes[1, 1], study, "cosine_mean", "published", arm="published", network="online")
     _finish(axes[1, 1], study, "cosine, mean\nunscaled recipe", "cosine")
     _histogram(axes[1, 2], study)
-    _sign(fig, axes, study, context)
+    _sign(fig, axes, study, context, RECIPES)
     return fig
 
 
