@@ -90,12 +90,12 @@ class Diagnostics:
     log_every: int = 10
     eval_epochs: float = 1.5
     probe_epochs: float = 3.0
-    eval_samples: int = 64
+    eval_samples: int = 48
     mi_group: int = 16
     queue: int = 2048
     temperature: float = 0.1
-    cosine_tokens: int = 512
-    probe_contexts: int = 16
+    cosine_tokens: int = 384
+    probe_contexts: int = 10
     completions: int = 16
     min_prob: float = 0.01
 
