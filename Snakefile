@@ -13,6 +13,7 @@ from pathlib import Path
 from snakemake.logging import logger
 
 from jepa_nb import config as configuration, figures, paths, provenance
+from jepa_nb.data import recipes
 from jepa_nb.experiments import registry
 from jepa_nb.workflow import plan
 from jepa_nb.workflow.progress import Progress, show
@@ -63,7 +64,8 @@ def notebook_marker(name):
 
 
 def data_marker(recipe):
-    return str(paths.cache() / "fetched" / f"{recipe}.done")
+    """Named by content, so that checkouts which share a cache agree on it whatever the dates of their files."""
+    return str(paths.cache() / "fetched" / f"{recipe}-{recipes.fingerprint(recipe, 'embedded')}.done")
 
 
 def downloads(chunk):
@@ -86,7 +88,6 @@ for recipe in sorted({recipe for chunk in CHUNKS for recipe in downloads(chunk)}
 
     rule:
         name: expect(f"data_{recipe}", 5, f"data {recipe}")
-        input: relative(paths.recipes() / f"{recipe}.toml")
         output: data_marker(recipe)
         log: f"{TIER}/logs/data_{recipe}.log"
         params: recipe=recipe
