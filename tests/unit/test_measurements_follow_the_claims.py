@@ -194,8 +194,8 @@ def study(seeds, change=lambda seed, row: row):
 SENTENCES = {
     "paradox_fig2_mi_and_rank": ("from 6.00 early to 1.50 late", "I-JEPA's from 4.00 to 3.00",
                                  "0.50 nats for text and 0.75 for images", "under the unscaled recipe T-JEPA ends at rank 3.00"),
-    "paradox_fig3_loss_divergence": ("rises to 7.50 times", "changes by 1.00", "explains -0.25 of",
-                                     "for text and 0.50 for images", "unscaled recipe: -0.50 and 1.00"),
+    "paradox_fig3_loss_divergence": ("rises to 7.50 times", "changes by 1.00", "is 1.25 times the target variance",
+                                     "0.50 times for images", "unscaled recipe: 1.50 and not defined"),
     "paradox_fig4_irreducible_variance": ("0.60 for text and 0.20 for images", "is 2.00 times that of images", "reads 0.25 of"),
     "paradox_cosine_similarity": ("is 0.50 for T-JEPA (sd over pairs 0.05) and 0.25 for I-JEPA",
                                   "1.00 for T-JEPA under the unscaled")}

@@ -46,12 +46,17 @@ def _loss_divergence(scaled: Curves, unscaled: Curves) -> str:
     known = measure(scaled.table)
     spike = known["loss.val.text.largest_rise_from_a_minimum"]()
     gap = known["loss.log_val_over_train.text.after_event_minus_before"]()
-    explained = {modality: interval(late(scaled("r2", "within_position", modality))) for modality in ("text", "image")}
+    left = {f"{recipe} {modality}": interval(unexplained(curves("r2", "within_position", modality)), log=True)
+            for recipe, curves in (("scaled", scaled), ("unscaled", unscaled)) for modality in ("text", "image")}
     return (f"T-JEPA's validation loss rises to {interval(spike, log=True)} times its earlier minimum, its log ratio to the train loss "
-            f"changes by {interval(gap)} at the event, and late in training the prediction explains {explained['text']} of the target "
-            f"variance given the position for text and {explained['image']} for images (unscaled recipe: "
-            f"{interval(late(unscaled('r2', 'within_position', 'text')))} and "
-            f"{interval(late(unscaled('r2', 'within_position', 'image')))}).")
+            f"changes by {interval(gap)} at the event, and late in training the loss is {left['scaled text']} times the target variance "
+            f"given the position for text, where 1 means that nothing is predicted, and {left['scaled image']} times for images "
+            f"(unscaled recipe: {left['unscaled text']} and {left['unscaled image']}).")
+
+
+def unexplained(explained: pd.DataFrame) -> pd.Series:
+    """Loss over target variance, 1 - R², late in training: a geometric mean, since it has no bound where the variance vanishes."""
+    return np.exp(late(np.log(1 - explained)))
 
 
 def _irreducible(scaled: Curves, _unscaled: Curves) -> str:
