@@ -56,7 +56,7 @@ def _loss_divergence(scaled: Curves, unscaled: Curves) -> str:
 
 def unexplained(explained: pd.DataFrame) -> pd.Series:
     """Loss over target variance, 1 - R², late in training: a geometric mean, since it has no bound where the variance vanishes."""
-    return np.exp(late(np.log(1 - explained)))
+    return np.exp(late(np.log((1 - explained).where(explained < 1))))
 
 
 def _irreducible(scaled: Curves, _unscaled: Curves) -> str:
