@@ -154,12 +154,13 @@ def _call_outs(ax: Axes, study: Study) -> None:
 
 @figures.style()
 def irreducible_variance(study: Study, context: RunContext) -> Figure:
-    """Figure 4: irreducible variance as published on a logarithmic and a linear axis, then as corrected, and its share."""
+    """Figure 4: irreducible variance as published on a logarithmic and a linear axis, then as corrected, and its share, which
+    has no bound where a collapsed target varies less than its completions do."""
     fig, axes = figures.canvas(2, 2, height=5.0, sharex=True)
     panels = ((axes[0, 0], "irreducible", "published", "log", "as published: masked LM, pixel noise", "variance"),
               (axes[0, 1], "irreducible", "published", "linear", "as published, linear axis", "variance"),
               (axes[1, 0], "irreducible", "corrected", "log", "corrected: joint completions, real patches", "variance"),
-              (axes[1, 1], "irreducible_share", "corrected", "linear", "corrected ÷ target variance at the position", "share"))
+              (axes[1, 1], "irreducible_share", "corrected", "log", "corrected ÷ target variance at the position", "share"))
     for ax, metric, variant, scale, title, unit in panels:
         ax.set_yscale(scale)
         _draw(ax, study, metric, variant)
