@@ -32,7 +32,7 @@ test: $(READY)
 		--nbval-lax --nbval-current-env --nbval-cell-timeout 120 --nbval-kernel-startup-timeout 120
 
 lab: $(READY)
-	@$(PY) -m jupyterlab notebooks/00_start_here.ipynb
+	@$(PY) -m jupyterlab --ServerApp.root_dir="$(CURDIR)" notebooks/00_start_here.ipynb
 
 data: $(READY)
 	@$(PY) -m jepa_nb data fetch

@@ -182,7 +182,7 @@ def chip(verdict: str) -> str:
 
 def _html_row(verdict: Verdict) -> str:
     values, cells = row(verdict), {name: htmllib.escape(text) for name, text in _cells(verdict).items()}
-    note = f'<small>{htmllib.escape(str(values["note"]))}</small>' if values["note"] else ""
+    note = f' <small>{htmllib.escape(str(values["note"]))}</small>' if values["note"] else ""
     cells["claim"] = "<code>" + re.sub("([._])", r"\1<wbr>", cells["claim"]) + "</code>"
     cells["verdict"] = chip(verdict.verdict) + note
     titles = {"measured": f' title="{htmllib.escape(str(values["measure"]))}"'}

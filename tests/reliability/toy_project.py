@@ -89,7 +89,7 @@ class Toy:
     def figures(self, *arguments: str) -> subprocess.CompletedProcess:
         """What ``make figures`` calls, in this copy."""
         command = [sys.executable, "-m", "jepa_nb.workflow", "figures", "--cores", "2", *arguments]
-        return subprocess.run(command, cwd=self.root, env=self.environment(), capture_output=True, text=True, timeout=120)
+        return subprocess.run(command, cwd=self.root, env=self.environment(), capture_output=True, text=True, timeout=600)
 
     def environment(self) -> dict[str, str]:
         """The environment without this test session's folders, and with the copy's package."""
