@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+import signal
 import subprocess
 import sys
 
+import psutil
 from filelock import FileLock, Timeout
 
 from jepa_nb import cli, config, paths
@@ -13,6 +16,7 @@ from jepa_nb.errors import JepaError
 from jepa_nb.experiments import registry
 from jepa_nb.workflow import notebook, publish
 
+PATIENCE = 30.0  # seconds that interrupted jobs get to end by themselves
 UNFINISHED = ("make figures did not finish: what failed is named above, Snakemake's own log lies in .snakemake/log; "
               "call it again and it goes on from what is done.")
 
@@ -57,13 +61,22 @@ def figures(arguments: argparse.Namespace) -> int:
 
 
 def _wait(process: subprocess.Popen) -> int:
-    """Exit status of Snakemake. Ctrl-C reaches it and its jobs too: wait until they have written what they have."""
+    """Exit status of Snakemake. Ctrl-C reaches it and its jobs too: wait until they have written what they have.
+
+    A job that ends just before Snakemake sees the signal counts as failed and is tried again: such a second try never saw
+    the signal, so it is sent once more to all that still work after :data:`PATIENCE`.
+    """
     interrupted = False
     while True:
         try:
-            status = process.wait()
+            status = process.wait(PATIENCE if interrupted else None)
         except KeyboardInterrupt:
             interrupted = True
+            continue
+        except subprocess.TimeoutExpired:
+            for job in psutil.Process(process.pid).children(recursive=True):
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    job.send_signal(signal.SIGINT)
             continue
         if interrupted:
             print(cli.RESUMABLE, file=sys.stderr)

@@ -2,7 +2,8 @@
 
 1. a notebook that raises is reported with its error, its partial copy is readable and shows it, other notebooks still run;
 2. a notebook over its limit is stopped, and what it had done is readable;
-3. Ctrl-C leaves a readable partial notebook and no process, and the next call finishes the job;
+3. Ctrl-C leaves a readable partial notebook and no process, and the next call finishes the job; a job that missed the
+   signal gets it again;
 4. a second call in the same build folder is refused while the first one works;
 5. a notebook that ends without its figure is a failure.
 """
@@ -23,6 +24,7 @@ from filelock import FileLock
 from toy_project import Toy
 
 from jepa_nb import cli, paths
+from jepa_nb.workflow import __main__ as workflow
 from jepa_nb.workflow import notebook
 
 
@@ -89,13 +91,31 @@ def test_ctrl_c_leaves_a_readable_notebook_and_the_next_call_goes_on(tmp_path: P
                                env=toy.environment(), start_new_session=True, stderr=subprocess.PIPE, text=True)
     wait_until(lambda: toy.executed() == ["toy/one"])
     os.killpg(process.pid, signal.SIGINT)
-    error = process.communicate(timeout=60)[1]
+    error = process.communicate(timeout=180)[1]
     assert process.returncode == cli.INTERRUPTED and "goes on from there" in error
     partial = nbformat.read(toy.root / "build/laptop/notebooks/toy/one.ipynb", as_version=4)
     assert "parameters" in str(partial.cells[0].metadata) and not (toy.root / "build/laptop/notebooks/toy/one.done").exists()
     (tmp_path / "go").touch()
     assert toy.figures("--only", "toy/one").returncode == 0
     assert toy.trained() == ["a"] and toy.executed() == ["toy/one"]
+
+
+def test_a_job_that_missed_the_signal_gets_it_again(monkeypatch):
+    """A retry that starts after Ctrl-C would otherwise be waited for as long as it runs."""
+    job = "import subprocess, sys; subprocess.call([sys.executable, '-c', 'import time; time.sleep(600)'])"
+    process = subprocess.Popen([sys.executable, "-c", job], stderr=subprocess.DEVNULL)
+    waits = iter([KeyboardInterrupt])
+    wait = process.wait
+
+    def interrupted_once(timeout: float | None = None) -> int:
+        for fault in waits:
+            raise fault
+        return wait(timeout)
+
+    monkeypatch.setattr(process, "wait", interrupted_once)
+    monkeypatch.setattr(workflow, "PATIENCE", 2.0)
+    started = time.monotonic()
+    assert workflow._wait(process) == cli.INTERRUPTED and time.monotonic() - started < 60
 
 
 def _sleep_until(file: Path) -> str:

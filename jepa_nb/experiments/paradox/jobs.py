@@ -2,51 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
-from functools import lru_cache
-from pathlib import Path
+from dataclasses import asdict, replace
 from typing import Any
 
-from jepa_nb import provenance
-from jepa_nb.data import recipes
 from jepa_nb.device import Resolved, resolve
+from jepa_nb.experiments.job import Job, code, data
 from jepa_nb.experiments.paradox import config as configs
 from jepa_nb.training import store
 
 TRAINING = {configs.EXPERIMENT: "jepa_nb.experiments.paradox.diagnostics", configs.MASKED_LM: "jepa_nb.experiments.paradox.masked_lm"}
+TRAINER = "jepa_nb.experiments.paradox.execute"
 NOTEBOOK_MODULES = ("jepa_nb.experiments.paradox.study", "jepa_nb.experiments.paradox.plots",
                     "jepa_nb.experiments.paradox.findings")
 # planned seconds of one run: T-JEPA, I-JEPA, masked LM; measured on one core, for gpu and paper guessed for one GPU
 SECONDS = {"smoke": (1, 1, 1), "laptop": (55, 50, 110), "gpu": (3_600, 3_600, 0), "paper": (40_000, 90_000, 0)}
-
-
-@dataclass(frozen=True)
-class Job:
-    """One run of the store with what is needed to train it."""
-
-    label: str
-    arm: str
-    seed: int
-    spec: store.RunSpec
-    resolved: Resolved
-    seconds: float
-    recipes: tuple[tuple[str, str], ...]
-    needs: tuple[Job, ...] = ()
-
-    @property
-    def data(self) -> dict[str, str]:
-        """Fingerprint of each recipe that the run reads."""
-        return {name: recipes.fingerprint(name, source) for name, source in self.recipes}
-
-    def run(self) -> store.Run:
-        """The finished run; what it builds on is trained first."""
-        return store.run(self.spec, self._train, label=self.label)
-
-    def _train(self, spec: store.RunSpec, folder: Path) -> store.Outcome:
-        built_on = [need.run() for need in self.needs]
-        from jepa_nb.experiments.paradox import execute
-
-        return execute.train(spec, folder, self.resolved, built_on, self.label)
 
 
 def jobs(tier: str, arms: list[str], *, seeds: list[int] | None = None, overrides: dict[str, Any] | None = None,
@@ -67,8 +36,8 @@ def _masked_lm(tier: str, text: configs.Diagnostics, resolved: Resolved) -> tupl
         return ()
     asked = replace(sizes, recipe=text.recipes[0], source=text.source, vocab_size=text.vocab_size, length=text.length)
     read = ((asked.recipe, asked.source),)
-    spec = store.RunSpec(configs.MASKED_LM, asdict(asked), resolved.key(), _data(read), _code(configs.MASKED_LM))
-    return (Job("masked LM", "masked_lm", asked.seed, spec, resolved, SECONDS[tier][2], read),)
+    spec = store.RunSpec(configs.MASKED_LM, asdict(asked), resolved.key(), data(read), code(TRAINING[configs.MASKED_LM]))
+    return (Job("masked LM", "masked_lm", asked.seed, spec, resolved, SECONDS[tier][2], read, TRAINER),)
 
 
 def _diagnostics(tier: str, member: configs.Member, resolved: Resolved) -> Job:
@@ -76,16 +45,7 @@ def _diagnostics(tier: str, member: configs.Member, resolved: Resolved) -> Job:
     text = asked.modality == "text"
     read = tuple((name, asked.source) for name in (*asked.recipes, asked.pretrained) if name)
     needs = _masked_lm(tier, asked, resolved) if text else ()
-    spec = store.RunSpec(configs.EXPERIMENT, asdict(asked), resolved.key(), _data(read), _code(configs.EXPERIMENT),
+    spec = store.RunSpec(configs.EXPERIMENT, asdict(asked), resolved.key(), data(read), code(TRAINING[configs.EXPERIMENT]),
                          tuple(need.spec.key for need in needs))
     label = f"{'T-JEPA' if text else 'I-JEPA'} {member.arm} seed {asked.seed}"
-    return Job(label, member.arm, asked.seed, spec, resolved, SECONDS[tier][0 if text else 1], read, needs)
-
-
-def _data(read: tuple[tuple[str, str], ...]) -> str:
-    return "+".join(f"{name}:{recipes.fingerprint(name, source)}" for name, source in read)
-
-
-@lru_cache(maxsize=None)
-def _code(experiment: str) -> str:
-    return provenance.code_fingerprint([TRAINING[experiment]])
+    return Job(label, member.arm, asked.seed, spec, resolved, SECONDS[tier][0 if text else 1], read, TRAINER, needs)

@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 
 from jepa_nb.experiments import registry
-from jepa_nb.experiments.paradox.jobs import Job
+from jepa_nb.experiments.job import Job
 from jepa_nb.provenance import RunContext
 from jepa_nb.training import progress
 
