@@ -1,0 +1,1 @@
+"""Paper C, LLM-JEPA: configurations, fine-tuning with evaluation along it, tables, figures, measurements."""
