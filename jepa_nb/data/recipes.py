@@ -91,6 +91,12 @@ class Recipe:
         return source
 
 
+def offered(name: str, source: str) -> str:
+    """``source`` where a recipe offers it, else its first: weights come from the hub also where a run's pairs are generated."""
+    known = load(name).sources
+    return source if source in known else known[0]
+
+
 def names() -> list[str]:
     """Names of all recipes, sorted."""
     return sorted(file.stem for file in paths.recipes().glob("*.toml"))

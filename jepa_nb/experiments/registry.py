@@ -23,7 +23,7 @@ from jepa_nb.provenance import RunContext
 from jepa_nb.training import store
 
 START = "00_start_here"
-JOBS = {"paradox.diagnostics": "jepa_nb.experiments.paradox.jobs"}
+JOBS = {"llm_jepa.finetune": "jepa_nb.experiments.llm_jepa.jobs", "paradox.diagnostics": "jepa_nb.experiments.paradox.jobs"}
 
 
 @dataclass(frozen=True)

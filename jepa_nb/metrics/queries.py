@@ -94,12 +94,12 @@ def _printed(connection: sqlite3.Connection, query: str, seconds: float) -> str 
 
 
 def _text(value: str | bytes | float | None) -> str:
-    """A value as sqlite3's command line prints it: 15 digits, and NULL as nothing."""
+    """A value as sqlite3's command line prints it: numbers with 15 digits, text up to a NUL character, and NULL as nothing."""
     if value is None:
         return ""
     if isinstance(value, bytes):
-        return value.decode(errors="replace")
+        value = value.decode(errors="replace")
     if isinstance(value, float):
-        digits = f"{value:.15g}"
-        return f"{digits}.0" if digits.lstrip("-").isdigit() else digits
-    return str(value)
+        digits, *power = f"{value + 0.0:.15g}".split("e")  # minus zero is printed as zero
+        return "e".join([f"{digits}.0" if digits.lstrip("-").isdigit() else digits.replace("inf", "Inf"), *power])
+    return str(value).partition("\0")[0]

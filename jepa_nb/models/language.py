@@ -77,14 +77,15 @@ def add_predictor_tokens(model: PreTrainedModel, tokenizer: PreTrainedTokenizerB
     known = tokenizer.get_vocab()
     if init == "named" and named not in known:
         raise ConfigError(f"'{named}' is no token of this tokenizer; name one of its tokens to start the predictor tokens from.")
-    new = [name for name in names if name not in known]
-    if new:
-        used = len(tokenizer)
-        tokenizer.add_tokens(new, special_tokens=True)
+    rows = len(_tables(model)[0])
+    used = min(len(tokenizer), rows)
+    tokenizer.add_tokens([name for name in names if name not in known], special_tokens=True)
+    ids = tokenizer.convert_tokens_to_ids(names)
+    fresh = [token for name, token in zip(names, ids) if name not in known or token >= rows]  # a tokenizer may have served another model
+    if fresh:
         _make_room(model, used, len(tokenizer), multiple)
-        rows = tokenizer.convert_tokens_to_ids(new)
-        _start(model, rows, used, known.get(named), init, seed)
-    return tuple(tokenizer.convert_tokens_to_ids(names))
+        _start(model, fresh, used, known.get(named), init, seed)
+    return tuple(ids)
 
 
 def _tables(model: PreTrainedModel) -> list[torch.Tensor]:

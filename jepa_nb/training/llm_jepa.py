@@ -95,8 +95,9 @@ def forward(model: nn.Module, batch: StreamBatch, *, hidden: bool) -> Forwarded:
         hidden: whether the states are wanted.
     """
     columns = (batch.labels[:, 1:] != IGNORED).any(0).nonzero()[:, 0]
-    mask = model_mask(batch.attention, attention_implementation=model.config._attn_implementation, dtype=model.dtype)
-    chosen = {"logits_to_keep": columns} if _chooses_logits(_unwrapped(model)) else {}
+    bare = getattr(model, "module", model)  # of a model that torch wraps for several devices
+    mask = model_mask(batch.attention, attention_implementation=bare.config._attn_implementation, dtype=bare.dtype)
+    chosen = {"logits_to_keep": columns} if _chooses_logits(_unwrapped(bare)) else {}
     found = model(input_ids=batch.input_ids, attention_mask=mask, position_ids=batch.position_ids, output_hidden_states=hidden,
                   use_cache=False, **chosen)
     logits = found.logits if chosen else found.logits[:, columns]

@@ -43,7 +43,8 @@ METHODS: dict[str, dict[str, Any] | Callable[[Finetune], Finetune]] = {
     **{f"rate_{name}": (lambda base, factor=factor: replace(base, lr=base.lr * factor)) for name, factor in RATES.items()},
 }
 SEARCHES = {"jepa": tuple(GRID), "ntp": ("ntp", *(f"rate_{name}" for name in RATES))}
-STARTS = {"adapters": "grounds.ntp", "sentiment.from_ntp": "verses.ntp", "sentiment.from_jepa": "verses.jepa"}
+STARTS = {"adapters": "grounds.ntp"} | {
+    f"{base}.from_{method}": f"verses.{method}" for base in ("sentiment", "yelp") for method in ("ntp", "jepa")}
 METHODS |= {"from_ntp": {}, "from_jepa": {}}
 
 

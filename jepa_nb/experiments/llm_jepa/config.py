@@ -110,6 +110,7 @@ def published(base: Finetune) -> dict[str, Finetune]:
         "gemma": replace(base, pretrained="gemma_2_2b"), "olmo": replace(base, pretrained="olmo_2_1b"),
         "scratch": scratch, "verses": verses,
         "sentiment": replace(verses, recipe="rotten_tomatoes", n_train=8530, n_test=1066, max_new_tokens=8),
+        "yelp": replace(verses, recipe="yelp", source="hub", n_train=8000, n_test=2000, max_new_tokens=8),
         "grounds": replace(base, n_train=4000, epochs=1), "adapters": base,
         "smol": replace(base, recipe="nq_open", n_train=8000, n_test=1769, rule="nq_open"),
         "choice": replace(base, recipe="hellaswag", source="hub", n_train=39_905, n_test=2000, rule="choice", max_new_tokens=1)}

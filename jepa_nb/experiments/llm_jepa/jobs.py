@@ -38,7 +38,7 @@ def _job(tier: str, member: arm_table.Member, resolved: Resolved, source: str, o
     if asked.start:
         before = arm_table.configured(configuration.resolve_tier(tier), asked.start, asked.seed, overrides)
         needs = (_job(tier, arm_table.Member(asked.start, before), resolved, source, overrides),)
-    read = tuple(dict.fromkeys((name, _source(name, asked.source)) for name in (asked.recipe, *asked.vocab_recipes, asked.pretrained) if name))
+    read = tuple(dict.fromkeys((name, recipes.offered(name, asked.source)) for name in (asked.recipe, *asked.vocab_recipes, asked.pretrained) if name))
     spec = store.RunSpec(EXPERIMENT, asdict(asked), resolved.key(), data(read), code(TRAINER), tuple(need.spec.key for need in needs))
     return Job(f"{member.arm} seed {asked.seed}", member.arm, asked.seed, spec, resolved, seconds(tier, asked), read, TRAINER, needs)
 
@@ -49,12 +49,6 @@ def _from_source(asked: Finetune, source: str) -> Finetune:
         return asked
     recipe = REAL.get(asked.recipe, asked.recipe)
     return replace(asked, recipe=recipe, source=source) if source in recipes.load(recipe).sources else asked
-
-
-def _source(name: str, source: str) -> str:
-    """``source`` where a recipe offers it, else its first: weights come from the hub also where pairs are generated."""
-    offered = recipes.load(name).sources
-    return source if source in offered else offered[0]
 
 
 def seconds(tier: str, asked: Finetune) -> float:

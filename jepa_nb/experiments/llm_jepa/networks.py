@@ -89,7 +89,7 @@ def build(config: Finetune, device: torch.device, attention: str, built_on: dict
 
 def _scratch(config: Finetune, attention: str) -> tuple[nn.Module, Any]:
     read = config.vocab_recipes or (config.recipe,)
-    words = [pair for name in read for pair in load_pairs(config.source, name).train]
+    words = [pair for name in read for pair in load_pairs(recipes.offered(name, config.source), name).train]
     tokenizer = byte_level(words, config.vocab_size)
     model = tiny_llama(vocab_size=len(tokenizer), width=config.width, depth=config.depth, heads=config.heads,
                        max_length=config.max_length + config.max_new_tokens, seed=config.seed, attention=attention)
@@ -97,8 +97,7 @@ def _scratch(config: Finetune, attention: str) -> tuple[nn.Module, Any]:
 
 
 def _pretrained(config: Finetune) -> tuple[nn.Module, Any]:
-    offered = recipes.load(config.pretrained).sources
-    return pretrained.load(config.pretrained, config.source if config.source in offered else offered[0])
+    return pretrained.load(config.pretrained, recipes.offered(config.pretrained, config.source))
 
 
 def _go_on_from(model: nn.Module, tensors: dict[str, torch.Tensor]) -> None:

@@ -31,7 +31,7 @@ _GEOMETRY = ("cosine", "retrieval_at_1", "jepa_distance")
 METRICS: dict[str, tuple[str, ...]] = {
     "llm_jepa_fig1_accuracy": _ACCURACY, "llm_jepa_fig3_loss_curves": ("ntp_loss", "jepa_distance", "loss"),
     "llm_jepa_fig5_loss_dropout": ("accuracy", "pflops", "seconds", "tokens"), "llm_jepa_lambda_k": ("accuracy", "pflops", "seconds"),
-    "llm_jepa_inference_cost": ("tokens_per_second", "weights"), "llm_jepa_ext_published_pitfalls": (*_ACCURACY, "fault_share"),
+    "llm_jepa_inference_cost": ("tokens_per_second", "weights"), "llm_jepa_ext_published_pitfalls": _ACCURACY,
     "llm_jepa_ext_audit": ("accuracy", *_GEOMETRY)}
 
 

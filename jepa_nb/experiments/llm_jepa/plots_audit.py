@@ -28,8 +28,6 @@ WORDS = {
     ("sweep.jepa", "sweep.ntp"): "LLM-JEPA − next token: without a fault",
     ("sweep.all_labels_jepa", "sweep.all_labels_ntp"): "LLM-JEPA − next token: both on all labels",
     ("sweep.undivided_jepa", "sweep.ntp"): "LLM-JEPA − next token: its 4 batches summed"}
-SHARES = {"nq_empty": "NQ-Open: an empty answer counts as right", "spider_fail": "Spider: two failing queries count as equal",
-          "gsm8k_cut": "GSM8K: the answer is cut before ####", "hellaswag_cut": "HellaSwag: the prompt is cut"}
 FAULTY = {"published": "the published rule", "answers_cut": "answers cut in half", "prompts_cut": "prompts cut in half"}
 PLAIN, VIEW = look("exact"), "o"
 
@@ -38,14 +36,14 @@ PLAIN, VIEW = look("exact"), "o"
 def published_pitfalls(study: Study, context: RunContext) -> Figure:
     """Paired differences that each fault of the training code makes, then what faults of the answer rules add or take."""
     made = comparisons.made(PITFALLS, study)
-    rules, shares = rule_faults(study), _shares(study)
-    lower = len(rules) + len(shares)
+    rules = rule_faults(study)
+    lower = len(rules)
     heights = (len(made), lower) if lower else None
     fig, axes = figures.canvas(2 if lower else 1, 1, height=1.6 + 0.27 * (len(made) + lower) + (0.6 if lower else 0.0), squeeze=False,
                                height_ratios=heights)
     _differences(axes[0, 0], study, made)
     if lower:
-        _rule_faults(axes[1, 0], study, rules, shares)
+        _rule_faults(axes[1, 0], study, rules)
     arms = [*(arm for pair in made for arm in pair), *(arm for arm, _ in rules)]
     parts.sign(fig, study, context, arms, parts.handles("next token", "LLM-JEPA", "one seed"))
     return fig
@@ -69,25 +67,15 @@ def rule_faults(study: Study) -> list[tuple[str, str]]:
     return [(arm, variant) for arm, variant in found.itertuples(index=False) if variant in FAULTY]
 
 
-def _shares(study: Study) -> dict[str, pd.Series]:
-    """Share of answers that each fault touches, from the arm ``rules``."""
-    rows = study.table[(study.table["metric"] == "fault_share") & (study.table["split"] == "test")]
-    by_variant = {variant: found.set_index("seed")["value"] for variant, found in rows.groupby("variant")}
-    return {variant: by_variant[variant] for variant in SHARES if variant in by_variant}
-
-
-def _rule_faults(ax: Axes, study: Study, rules: list[tuple[str, str]], shares: dict[str, pd.Series]) -> None:
+def _rule_faults(ax: Axes, study: Study, rules: list[tuple[str, str]]) -> None:
     ax.axvline(0, color="0.55", linewidth=0.8, zorder=1)
     labels = []
     for arm, variant in rules:
         change = parts.measured(study, f"points.{variant}:{arm}") - parts.measured(study, f"points:{arm}")
         parts.dot(ax, change.dropna(), -len(labels), parts.arm_look(arm))
         labels.append(f"{parts.base_name(study, base_of(arm))}, {parts.arm_name(arm)}: {FAULTY[variant]} − the right one")
-    for variant, share in shares.items():
-        parts.dot(ax, 100 * share, -len(labels), PLAIN)
-        labels.append(f"{SHARES[variant]} (share of answers)")
     _rows(ax, labels)
-    parts.finish(ax, "faults of the answer rules", "points of accuracy, or per cent of the answers", "")
+    parts.finish(ax, "faults of the answer rules", "points of accuracy", "")
 
 
 def _rows(ax: Axes, labels: list[str]) -> None:

@@ -48,7 +48,7 @@ class PairTask:
         self.description, self.standin = found.description, found.standin
         self.frame = ChatFrame(
             tokenizer, k=config.k, label_policy=config.label_policy, placement=config.placement, direction=config.direction,
-            identical=config.identical, max_length=config.max_length, too_long="drop")
+            identical=config.identical, max_length=config.max_length, unfit="drop")
         pool = self._framed(found.train, "training pairs", config.n_train + config.n_val)
         train = len(pool.pairs) - config.n_val
         self.train = pool.head(train)
