@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 from filelock import FileLock
-from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
+from transformers import AutoModelForCausalLM, AutoTokenizer, GgufConfig, PreTrainedModel, PreTrainedTokenizerBase
 
 from jepa_nb import paths
 from jepa_nb.data import recipes, weights
@@ -66,4 +66,5 @@ def _converted(recipe: str, source: str, file: Path) -> Path:
 def _convert(file: Path, into: Path) -> None:
     named: dict[str, Any] = {"gguf_file": file.name, **OFFLINE}
     AutoTokenizer.from_pretrained(file.parent, **named).save_pretrained(into)
-    AutoModelForCausalLM.from_pretrained(file.parent, dtype=torch.bfloat16, **named).save_pretrained(into)
+    model = AutoModelForCausalLM.from_pretrained(file.parent, dtype=torch.bfloat16, quantization_config=GgufConfig(dequantize=True), **named)
+    model.save_pretrained(into)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -46,8 +47,10 @@ class JEPATerms:
         require_known("distance", self.distance, DISTANCES)
         require_known("pooling", self.pooling, POOLINGS)
         require_known("layout", self.layout, LAYOUTS)
-        if self.lam < 0 or self.gamma < 0 or self.lam == self.gamma == 0:
-            raise ConfigError(f"lam and gamma must not be negative, nor both 0; got lam {self.lam}, gamma {self.gamma}.")
+        if not (0 <= self.lam < math.inf and 0 <= self.gamma < math.inf and self.lam + self.gamma):
+            raise ConfigError(f"lam and gamma must be finite and not negative, nor both 0; got lam {self.lam}, gamma {self.gamma}.")
+        if not self.temperature > 0:
+            raise ConfigError(f"temperature must be positive, got {self.temperature}.")
         if not 0 <= self.loss_dropout < 1:
             raise ConfigError(f"loss_dropout is a share in [0, 1), got {self.loss_dropout}; without any JEPA term set lam to 0.")
 

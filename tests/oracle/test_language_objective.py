@@ -100,7 +100,8 @@ def test_only_infonce_sees_other_pairs_and_only_it_and_cosine_ignore_scale(dista
     assert torch.isclose(scaled, jepa_distance(pred, target, distance)) == (distance in ("cosine", "infonce"))
 
 
-@given(shape=st.tuples(st.integers(1, 4), st.integers(1, 6), st.integers(2, 9)), seed=st.integers(0, 10_000), share=st.sampled_from([0.0, 0.3, 0.9]))
+@given(shape=st.tuples(st.integers(1, 4), st.integers(1, 6), st.integers(2, 9)), seed=st.integers(0, 10_000),
+       share=st.sampled_from([0.0, 0.3, 0.9]))
 @settings(max_examples=40, deadline=None)
 def test_the_next_token_sum_is_torchs_cross_entropy_without_the_ignored(shape, seed, share):
     draw = torch.Generator().manual_seed(seed)

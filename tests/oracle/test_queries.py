@@ -48,7 +48,8 @@ FORBIDDEN = {
     "update": "UPDATE singer SET age = 0", "delete": "DELETE FROM singer", "drop": "DROP TABLE singer", "create": "CREATE TABLE band (id)",
     "temporary": "CREATE TEMP TABLE band (id)", "view": "CREATE VIEW band AS SELECT 1", "alter": "ALTER TABLE singer RENAME TO band",
     "begin": "BEGIN", "commit": "COMMIT", "savepoint": "SAVEPOINT s", "vacuum": "VACUUM", "reindex": "REINDEX", "analyze": "ANALYZE",
-    "pragma": "PRAGMA table_info(singer)", "pragma writes": "PRAGMA user_version = 7", "pragma function": "SELECT * FROM pragma_table_info('singer')",
+    "pragma": "PRAGMA table_info(singer)", "pragma writes": "PRAGMA user_version = 7",
+    "pragma function": "SELECT * FROM pragma_table_info('singer')",
     "load_extension": "SELECT load_extension('mod_spatialite')",
 }
 

@@ -1,4 +1,5 @@
-"""Claims: every committed recipe is readable; a source it lacks is refused by name; the fingerprint names content, not prose."""
+"""Claims: every committed recipe is readable; a source it lacks is refused by name; the fingerprint names content, not prose; recipes of
+pairs say how their rows are written, and those of Paper C's tiers are there."""
 
 from __future__ import annotations
 
@@ -10,9 +11,13 @@ import pytest
 from jepa_nb import paths
 from jepa_nb.data import recipes
 from jepa_nb.errors import DataError, UnknownName
+from jepa_nb.experiments.llm_jepa.config import TIERS
 
 SLICE = {"imdb", "photographs", "textures", "video_frames", "emoji_sheets", "c4", "imagenet", "bert_base_uncased",
          "toy_sentences", "toy_pictures"}
+PAIRS = {"nl_rx_synth", "nl_rx_turk", "toy_pairs", "sql_world", "spider", "word_problems", "gsm8k", "nq_open", "hellaswag",
+         "rotten_tomatoes", "yelp", "paraphrase"}
+MODELS = {"smollm2", "llama_3_2_1b", "qwen3_1_7b", "gemma_2_2b", "olmo_2_1b", "r1_distill_qwen_1_5b"}
 
 TOML = """name = "sample"
 title = "{title}"
@@ -35,7 +40,7 @@ def write(folder, **changes):
 
 
 def test_every_recipe_of_the_slice_is_there_and_readable():
-    assert SLICE <= set(recipes.names())
+    assert SLICE | PAIRS | MODELS <= set(recipes.names())
     for name in recipes.names():
         recipe = recipes.load(name)
         assert recipe.title and recipe.licence and recipe.needs and recipe.sources
@@ -65,6 +70,35 @@ def test_hub_sources_pin_a_full_revision():
         assert not hub or len(hub["revision"]) == 40
 
 
+@pytest.mark.parametrize("name", sorted(PAIRS))
+def test_pairs_say_how_their_rows_are_written_and_what_they_stand_in_for(name):
+    recipe = recipes.load(name)
+    assert set(recipe.local.get("splits", {}).values()) == set(recipe.local.get("files", ()))
+    assert set(recipe.hub.get("splits", {})) == set(recipe.hub.get("rows", {}))
+    for source in {"embedded", "hub"} & set(recipe.sources):
+        form = recipe.read[source]
+        assert "system" in form and ("versions" in form or {"text", "code"} <= set(form))
+        assert source == "hub" or form["test"] > 0 and form["kind"] in ("rows", "verses")
+    standin = recipe.read.get("standin", {})
+    assert set(standin) <= set(recipe.sources) - {"local"} and {"generated", "embedded"} & set(recipe.sources) <= set(standin)
+    for table in (recipe.local, recipe.hub):
+        assert not table or set(table["splits"]) == {"train", "test"}
+
+
+def test_weights_are_taken_as_safetensors_and_no_code_is_fetched():
+    for name in MODELS:
+        files = recipes.load(name).hub["files"]
+        assert any(file.endswith(".safetensors") for file in files) and "tokenizer.json" in files
+        assert all(file.endswith((".json", ".safetensors", ".jinja")) for file in files)
+
+
+@pytest.mark.parametrize("tier", sorted(TIERS))
+def test_each_recipe_of_paper_c_is_there_and_offers_its_source(tier):
+    for base in TIERS[tier].bases.values():
+        recipes.load(base.recipe).require(base.source)
+        assert {base.pretrained or "smollm2", *base.vocab_recipes} <= PAIRS | MODELS
+
+
 def test_an_unknown_recipe_names_the_nearest():
     with pytest.raises(UnknownName, match="did you mean 'textures'"):
         recipes.load("texture")
@@ -77,7 +111,7 @@ def test_a_source_not_offered_is_refused_with_those_offered():
         recipes.load("imdb").require("embeded")
 
 
-@pytest.mark.parametrize("name", sorted(SLICE))
+@pytest.mark.parametrize("name", sorted(SLICE | PAIRS | MODELS))
 def test_fingerprint_is_stable_and_needs_no_fetch(name, tmp_path, monkeypatch):
     monkeypatch.setenv("JEPA_NB_HOME", str(tmp_path / "never"))
     for source in recipes.load(name).sources:

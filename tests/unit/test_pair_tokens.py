@@ -9,7 +9,7 @@ import sys
 from collections import namedtuple
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from jepa_nb import paths
@@ -47,6 +47,7 @@ def cached():
 @example(text="é e\u0301 ﬁ 漢字 🙂‍↔️ \u00a0\u200b\x00\x7f")
 @settings(max_examples=150, deadline=None)
 def test_no_text_is_changed(tokenizer, text):
+    assume(not any(marker in text for marker in (PAD, END, *ROLES)))
     ids = tokenizer(text, add_special_tokens=False)["input_ids"]
     assert tokenizer.decode(ids) == text
     assert tokenizer.decode(ids, skip_special_tokens=True) == text
@@ -114,24 +115,16 @@ def test_other_pairs_or_another_size_have_a_file_of_their_own():
     assert len(cached()) == 3 + len(moved)
 
 
-def test_text_with_half_a_character_is_refused_or_read_but_no_crash_of_the_digest():
-    assert pair_tokens._digest(["\ud800"]) != pair_tokens._digest(["\ud801"])
-
-
-def test_many_pairs_are_trained_on_by_a_fixed_draw(monkeypatch):
-    monkeypatch.setattr(pair_tokens, "TRAINING_PAIRS", 5)
-    seen = []
-    original = pair_tokens.Tokenizer.train_from_iterator
-    monkeypatch.setattr(pair_tokens, "Tokenizer", Recording := type("Recording", (), {}), raising=True)
-    Recording.__new__ = lambda cls, model: _Recorder(model, seen, original)
+def test_many_pairs_are_trained_on_by_a_fixed_draw_of_whole_pairs(monkeypatch):
     texts = [part for pair in PAIRS for part in (pair.system, pair.text, pair.code)]
-    pair_tokens._train(texts, SIZE)
-    pair_tokens._train(texts, SIZE)
-    assert len(seen) == 2 and seen[0] == seen[1]
-
-
-class _Recorder:
-    pass
+    every = pair_tokens._train(texts, SIZE).to_str()
+    monkeypatch.setattr(pair_tokens, "TRAINING_PAIRS", 2)
+    few = {pair_tokens._train(texts, SIZE).to_str() for _ in range(2)}
+    assert len(few) == 1 and every not in few
+    chosen = [(PAIRS[i], PAIRS[j]) for i in range(len(PAIRS)) for j in range(len(PAIRS)) if i != j]
+    monkeypatch.setattr(pair_tokens, "TRAINING_PAIRS", 99)
+    by_hand = {pair_tokens._train([part for pair in pairs for part in (pair.system, pair.text, pair.code)], SIZE).to_str() for pairs in chosen}
+    assert few <= by_hand  # two whole pairs, with their texts, codes and system prompts
 
 
 @pytest.mark.parametrize("damage", ["cut", "empty", "other"])

@@ -21,7 +21,7 @@ class Finetune:
     recipe: str = "nl_rx_synth"
     source: str = "generated"
     vocab_recipes: tuple[str, ...] = ()  # byte-level vocabulary of these recipes together; empty: of the run's own
-    n_train: int = 1600
+    n_train: int = 2000
     n_val: int = 96  # held out of the training pairs, for choosing settings
     n_test: int = 256
     rule: str = "exact"
@@ -117,14 +117,14 @@ def published(base: Finetune) -> dict[str, Finetune]:
 
 
 LAPTOP_MAIN = Finetune()
-LAPTOP_SWEEP = replace(LAPTOP_MAIN, width=64, batch=8, lr=3e-3, n_train=1000, n_test=200)
+LAPTOP_SWEEP = replace(LAPTOP_MAIN, width=64, batch=8, lr=3e-3, n_train=1200, n_test=200)
 LAPTOP_VERSES = replace(
     LAPTOP_SWEEP, recipe="paraphrase", source="embedded", vocab_recipes=("paraphrase", "rotten_tomatoes"), vocab_size=2048, n_train=2000,
     epochs=1, batch=16, max_length=224, max_new_tokens=1, rule="startswith", n_test=32)
 LAPTOP = {
     "main": LAPTOP_MAIN, "sweep": LAPTOP_SWEEP,
     "sql": replace(LAPTOP_SWEEP, recipe="sql_world", rule="execution"), "word": replace(LAPTOP_SWEEP, recipe="word_problems", rule="gsm8k", max_new_tokens=64),
-    "large": replace(LAPTOP_SWEEP, n_train=4000, epochs=1),
+    "large": replace(LAPTOP_SWEEP, n_train=4800, epochs=1),
     "verses": LAPTOP_VERSES,
     "sentiment": replace(LAPTOP_VERSES, recipe="rotten_tomatoes", n_train=2000, n_test=500, max_new_tokens=4, epochs=2),
     "grounds": replace(LAPTOP_SWEEP, n_train=1000, epochs=1), "adapters": replace(LAPTOP_SWEEP, epochs=3),
@@ -133,7 +133,7 @@ LAPTOP = {
 
 _SMOKE = Finetune(recipe="toy_pairs", n_train=32, n_val=8, n_test=8, vocab_size=320, width=16, depth=1, heads=2, epochs=1, batch=16,
                   max_new_tokens=4, n_views=8, log_every=1)
-SMOKE = {name: replace(_SMOKE, rule=base.rule, lora_rank=4 if base.lora_rank else 0, vocab_recipes=()) for name, base in LAPTOP.items()}
+SMOKE = {name: replace(_SMOKE, rule="exact" if base.rule == "execution" else base.rule, lora_rank=4 if base.lora_rank else 0, vocab_recipes=()) for name, base in LAPTOP.items()}
 
 TIERS = {
     "smoke": Tier(SMOKE, (0, 1), (0, 1)),
