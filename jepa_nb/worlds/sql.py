@@ -22,8 +22,8 @@ from jepa_nb.worlds.sql_questions import Column, Table
 
 SYSTEM = "Convert natural language to SQL."
 TEST_SHARE = 0.2
-QUESTIONS = 12  # for each database, fewer where some are the same
-TRIES = 8  # to fill a type of question so that its query belongs to the split
+QUESTIONS = 6  # for each database, fewer where some are the same
+TRIES = 16  # to fill a type of question so that its query belongs to the split
 NUMBERED = 9  # databases of each pair of tables
 
 FIRST = ("Alma", "Boris", "Clara", "Dario", "Elena", "Felix", "Greta", "Hugo", "Irene", "Jonas", "Karla", "Leo", "Mira", "Nils")

@@ -59,29 +59,30 @@ ONE: tuple[Kind, ...] = (
     Kind(3, "SELECT {label} FROM {table} WHERE {text} = '{value}' OR {number} {sign} {bound}",
          ("Which {tables} have the {text} {value} or a {number} {above} {bound}? List the {labels}.",
           "Find the {label} of each {table} with {text} {value} or a {number} {above} {bound}.")),
-    Kind(4, "SELECT {label} FROM {table} ORDER BY {number} {direction}",
+    Kind(6, "SELECT {label} FROM {table} ORDER BY {number} {direction}",
          ("List the {labels} of the {tables} in {order} order of {number}.",
           "What are the {labels} of all {tables}, sorted by {number} in {order} order?")),
-    Kind(5, "SELECT {label} FROM {table} ORDER BY {number} {direction} LIMIT 1",
+    Kind(7, "SELECT {label} FROM {table} ORDER BY {number} {direction} LIMIT 1",
          ("What is the {label} of the {table} with the {extreme} {number}?", "Find the {label} of the {table} with the {extreme} {number}.")),
     Kind(3, "SELECT {label} FROM {table} ORDER BY {number} {direction} LIMIT {few}",
          ("What are the {labels} of the {few} {tables} with the {extreme} {number}?",
           "List the {labels} of the {few} {tables} with the {extreme} {number}.")),
-    Kind(6, "SELECT {function}({number}) FROM {table}",
+    Kind(5, "SELECT {function}({number}) FROM {table}",
          ("What is the {mean} {number} of the {tables}?", "Find the {mean} {number} of all {tables}.")),
     Kind(3, "SELECT {function}({number}) FROM {table} WHERE {text} = '{value}'",
          ("What is the {mean} {number} of the {tables} with {text} {value}?",
           "Find the {mean} {number} of all {tables} with {text} {value}.")),
-    Kind(4, "SELECT DISTINCT {text} FROM {table}", ("What are the different {texts} of the {tables}?", "List each distinct {text} of the {tables}.")),
+    Kind(4, "SELECT DISTINCT {text} FROM {table}",
+         ("What are the different {texts} of the {tables}?", "List each distinct {text} of the {tables}.")),
     Kind(2, "SELECT count(DISTINCT {text}) FROM {table}",
          ("How many different {texts} do the {tables} have?", "Count the number of distinct {texts} of the {tables}.")),
     Kind(5, "SELECT {text}, count(*) FROM {table} GROUP BY {text}",
          ("How many {tables} are there for each {text}?", "Show each {text} and the number of {tables}.")),
     Kind(4, "SELECT {text}, {function}({number}) FROM {table} GROUP BY {text}",
          ("What is the {mean} {number} of the {tables} for each {text}?", "Show each {text} and the {mean} {number} of its {tables}.")),
-    Kind(3, "SELECT {text} FROM {table} GROUP BY {text} ORDER BY count(*) DESC LIMIT 1",
+    Kind(5, "SELECT {text} FROM {table} GROUP BY {text} ORDER BY count(*) DESC LIMIT 1",
          ("What is the most common {text} of the {tables}?", "Which {text} do most {tables} have?")),
-    Kind(4, "SELECT {text} FROM {table} GROUP BY {text} HAVING count(*) >= {few}",
+    Kind(6, "SELECT {text} FROM {table} GROUP BY {text} HAVING count(*) >= {few}",
          ("Which {texts} have at least {few} {tables}?", "Find each {text} with {few} or more {tables}.")),
     Kind(4, "SELECT {label} FROM {table} WHERE {number} {sign} (SELECT avg({number}) FROM {table})",
          ("Which {tables} have a {number} {above} the average? List the {labels}.",
@@ -97,8 +98,8 @@ BOTH: tuple[Kind, ...] = (
          ("What are the {part_labels} of the {parts} whose {whole} has the {whole_text} {whole_value}?",
           "Find the {part_label} of each {part} whose {whole} has the {whole_text} {whole_value}.")),
     Kind(4, "SELECT T1.{part_label}, T2.{whole_label} " + JOIN,
-         ("What are the {part_label} of each {part} and the {whole_label} of its {whole}?",
-          "Show the {part_label} of all {parts} and the {whole_label} of the {whole}.")),
+         ("What is the {part_label} of each {part}, and the {whole_label} of its {whole}?",
+          "Show the {part_label} of each {part} with the {whole_label} of its {whole}.")),
     Kind(4, "SELECT count(*) " + JOIN + " WHERE T2.{whole_text} = '{whole_value}'",
          ("How many {parts} belong to a {whole} with {whole_text} {whole_value}?",
           "Count the number of {parts} whose {whole} has the {whole_text} {whole_value}.")),
@@ -108,6 +109,8 @@ BOTH: tuple[Kind, ...] = (
     Kind(4, "SELECT T2.{whole_label}, count(*) " + JOIN + " GROUP BY T2.{whole}_id",
          ("How many {parts} does each {whole} have? List the {whole_label} too.",
           "Show the {whole_label} of each {whole} and the number of its {parts}.")),
+    Kind(4, "SELECT T2.{whole_label} " + JOIN + " GROUP BY T2.{whole}_id ORDER BY count(*) DESC LIMIT 1",
+         ("What is the {whole_label} of the {whole} with the most {parts}?", "Which {whole} has the most {parts}? Show the {whole_label}.")),
     Kind(4, "SELECT {part_function}(T1.{part_number}) " + JOIN + " WHERE T2.{whole_label} = '{whole_row}'",
          ("What is the {part_mean} {part_number} of the {parts} of the {whole} with {whole_label} {whole_row}?",
           "Find the {part_mean} {part_number} of all {parts} of the {whole} with {whole_label} {whole_row}.")),
@@ -118,7 +121,7 @@ SIGNS = ((">", "above"), ("<", "below"))
 DIRECTIONS = (("ASC", "ascending", "lowest"), ("DESC", "descending", "highest"))
 FUNCTIONS = (("avg", "average"), ("max", "maximum"), ("min", "minimum"), ("sum", "total"))
 FEW = (2, 3)
-BOTH_SHARE = 0.34
+BOTH_SHARE = 0.4
 
 
 def plural(noun: str) -> str:
@@ -149,7 +152,7 @@ def ask(generator: np.random.Generator, drawn: Kind, whole: Table, part: Table) 
 def _words(generator: np.random.Generator, table: Table) -> dict[str, str]:
     """One word for each blank that a template can have about one table."""
     label, *others = table.columns
-    text, number = _one(generator, [each for each in others if each.values]), _one(generator, [each for each in others if not each.values])
+    text, number = (_one(generator, [each for each in others if bool(each.values) is texts]) for texts in (True, False))
     sign, above = _one(generator, SIGNS)
     direction, order, extreme = _one(generator, DIRECTIONS)
     function, mean = _one(generator, FUNCTIONS)

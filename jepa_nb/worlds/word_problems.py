@@ -110,7 +110,8 @@ STORIES = (
     Story("debt", "{name} owes {other} {a} dollars and pays back {b} dollars a week. After how many weeks is all of it paid?",
           {"b": (3, 12), "c": (3, 20)}, ("t = a / b weeks",), ("a = b * c",)),
     Story("average", "{name} scored {a}, {b} and {c} points in three games. What is the average score of {name}?",
-          {"a": (10, 20), "b": (10, 20), "m": (17, 28)}, ("t = a + b points", "u = t + c points", "v = u / 3 points"), ("n = m * 3", "k = n - a", "c = k - b")),
+          {"a": (10, 20), "b": (10, 20), "m": (17, 28)}, ("t = a + b points", "u = t + c points", "v = u / 3 points"),
+          ("n = m * 3", "k = n - a", "c = k - b")),
     Story("parking", "A garage has {a} floors with {b} places each. In the morning {c} cars come, and {d} of them leave. "
           "How many places are empty?",
           {"a": (4, 9), "b": (10, 20), "c": (18, 38), "d": (2, 14)}, ("t = a * b places", "u = c - d cars", "v = t - u places")),

@@ -163,14 +163,18 @@ def test_a_query_that_prints_too_much_fails(connection, monkeypatch):
 
 
 def test_the_connection_is_given_back_as_it_was(connection):
-    connection.row_factory, connection.text_factory = sqlite3.Row, bytes
+    def in_a_list(cursor, row):
+        return [row]
+
+    connection.row_factory, connection.text_factory = in_a_list, bytes
+    assert same_result(connection, "SELECT 1, 2", "SELECT '1|2'")  # whatever the owner makes of a row
     longest = connection.getlimit(sqlite3.SQLITE_LIMIT_LENGTH)
     assert same_result(connection, "SELECT name FROM singer", "SELECT name FROM singer")
     assert not same_result(connection, ENDLESS, ENDLESS, seconds=0.05)
-    assert connection.row_factory is sqlite3.Row and connection.text_factory is bytes
+    assert connection.row_factory is in_a_list and connection.text_factory is bytes
     assert connection.getlimit(sqlite3.SQLITE_LIMIT_LENGTH) == longest
     connection.execute("INSERT INTO singer VALUES (5, 'Eve', 1.0)")
-    assert connection.execute("SELECT name FROM singer WHERE id = 5").fetchone()[0] == b"Eve"
+    assert connection.execute("SELECT name FROM singer WHERE id = 5").fetchone() == [(b"Eve",)]
 
 
 def test_text_that_is_not_utf_8_does_not_stop_a_comparison(connection):

@@ -208,10 +208,6 @@ def test_faults_of_the_answer_rules_are_drawn_where_they_were_measured():
     assert len(figure(name).axes) == 2
     without = drawn.study([arm for arm in study.arms if arm.startswith("sweep.")])
     assert len(plots.draw(name, without, drawn.context()).axes) == 1
-    share = pd.DataFrame([("rules", 0, 0, 0.0, "test", "fault_share", "nq_empty", 0.25)], columns=study.table.columns)
-    fig = plots.draw(name, replace(without, table=pd.concat([without.table, share])), drawn.context())
-    assert "NQ-Open: an empty answer counts as right (share of answers)" in words(fig)
-    assert _centres(fig.axes[1], look("exact").color) == [25.0]
 
 
 def test_the_audit_shows_chance_and_adjusted_p():

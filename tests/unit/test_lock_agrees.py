@@ -28,7 +28,8 @@ CALLED = {  # packages that a command or an option names: file and text
     "pytest-xdist": ("Makefile", "-n 2"), "nbval": ("Makefile", "--nbval-lax"), "jupyterlab": ("Makefile", "-m jupyterlab"),
     "papermill": ("jepa_nb/workflow/notebook.py", '"papermill"'), "snakemake": ("jepa_nb/workflow/__main__.py", '"snakemake"')}
 LOADED = {  # packages that a library in use loads: text of that use
-    "ipykernel": "python3", "ipywidgets": "tqdm.auto", "torchvision": "timm", "pyarrow": "parquet"}
+    "ipykernel": "python3", "ipywidgets": "tqdm.auto", "torchvision": "timm", "pyarrow": "parquet",
+    "accelerate": "Trainer", "gguf": "gguf_file"}
 
 
 def sources(project: Path) -> dict[str, str]:

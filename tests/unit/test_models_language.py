@@ -156,9 +156,9 @@ def test_new_rows_begin_as_asked(tied, rows):
     old, drawn = added(init="random", seed=1)
     assert all(torch.equal(*pair) for pair in zip(drawn, added(init="random", seed=1)[1]))
     assert not torch.equal(drawn[0], added(init="random", seed=2)[1][0]) and not torch.equal(drawn[0][0], drawn[0][1])
-    assert torch.equal(*drawn) is tied
-    scores = torch.cat([(new - table.mean(0)) / table.std(0) for new, table in zip(drawn, old)])
-    assert abs(float(scores.mean())) < 0.6 and 0.6 < float(scores.std()) < 1.4
+    scores = [(new - table.mean(0)) / table.std(0) for new, table in zip(drawn, old)]
+    assert torch.allclose(*scores, atol=0.1) is tied  # an untied head has a draw of its own
+    assert abs(float(torch.cat(scores).mean())) < 0.6 and 0.6 < float(torch.cat(scores).std()) < 1.4
 
 
 def test_tokens_that_cannot_be_added_are_refused():

@@ -109,7 +109,7 @@ def published(base: Finetune) -> dict[str, Finetune]:
                            max_new_tokens=512),
         "gemma": replace(base, pretrained="gemma_2_2b"), "olmo": replace(base, pretrained="olmo_2_1b"),
         "scratch": scratch, "verses": verses,
-        "sentiment": replace(verses, recipe="rotten_tomatoes", n_train=8530, n_test=1066, max_new_tokens=8),
+        "sentiment": replace(verses, recipe="rotten_tomatoes", source="hub", n_train=8530, n_test=1066, max_new_tokens=8),
         "yelp": replace(verses, recipe="yelp", source="hub", n_train=8000, n_test=2000, max_new_tokens=8),
         "grounds": replace(base, n_train=4000, epochs=1), "adapters": base,
         "smol": replace(base, recipe="nq_open", n_train=8000, n_test=1769, rule="nq_open"),
@@ -123,13 +123,13 @@ LAPTOP_VERSES = replace(
     epochs=1, batch=16, max_length=224, max_new_tokens=1, rule="startswith", n_test=32)
 LAPTOP = {
     "main": LAPTOP_MAIN, "sweep": LAPTOP_SWEEP,
-    "sql": replace(LAPTOP_SWEEP, recipe="sql_world", rule="execution"), "word": replace(LAPTOP_SWEEP, recipe="word_problems", rule="gsm8k", max_new_tokens=64),
+    "sql": replace(LAPTOP_SWEEP, recipe="sql_world", rule="execution"), "word": replace(LAPTOP_MAIN, recipe="word_problems", n_train=3000, n_test=200, rule="gsm8k", max_new_tokens=64),
     "large": replace(LAPTOP_SWEEP, n_train=4800, epochs=1),
     "verses": LAPTOP_VERSES,
     "sentiment": replace(LAPTOP_VERSES, recipe="rotten_tomatoes", n_train=2000, n_test=500, max_new_tokens=4, epochs=2),
     "grounds": replace(LAPTOP_SWEEP, n_train=1000, epochs=1), "adapters": replace(LAPTOP_SWEEP, epochs=3),
     "smol": replace(LAPTOP_MAIN, recipe="nq_open", source="embedded", pretrained="smollm2", n_train=160, n_val=16, n_test=64, rule="nq_open",
-                    lora_rank=16, epochs=2, batch=8, lr=2e-4, max_length=96, max_new_tokens=16, n_views=64)}
+                    lora_rank=16, epochs=2, eval_epochs=2, batch=8, lr=2e-4, max_length=96, max_new_tokens=16, n_views=64)}
 
 _SMOKE = Finetune(recipe="toy_pairs", n_train=32, n_val=8, n_test=8, vocab_size=320, width=16, depth=1, heads=2, epochs=1, batch=16,
                   max_new_tokens=4, n_views=8, log_every=1)

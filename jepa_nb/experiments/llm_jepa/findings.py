@@ -84,9 +84,10 @@ def _ablation(study: Study) -> str:
 
 
 def _reasoning(study: Study) -> str:
+    seen = {arm: f"{interval(value(study, f'points.rule.seen:word.{arm}'))} %" for arm in ("ntp", "jepa")}
     return (f"SmolLM2-135M fine-tuned on NQ-Open answers {points(study, 'smol.ntp')} of the test questions with next-token prediction and "
             f"{points(study, 'smol.jepa')} with LLM-JEPA; a small model on generated word problems answers {points(study, 'word.ntp')} and "
-            f"{points(study, 'word.jepa')} on unseen templates.")
+            f"{points(study, 'word.jepa')} where the template is unseen, and {seen['ntp']} and {seen['jepa']} where it is known.")
 
 
 def _gamma(study: Study) -> str:
